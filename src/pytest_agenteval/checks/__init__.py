@@ -1,0 +1,1 @@
+"""Checks: what a case may assert about an answer."""

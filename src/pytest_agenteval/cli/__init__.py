@@ -1,0 +1,29 @@
+"""The command line ``agenteval``: one module per command, loaded when it is called.
+
+A command module has ``add_arguments(parser)`` and ``run(arguments) -> int`` (the exit code).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS: dict[str, str] = {}
+"""Command name -> its one-line help; the module is ``cli.<name with _>``."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code (2 for a wrong command line, as argparse does)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="agenteval", description="Tools around pytest-agenteval.")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, text in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=text, description=text)
+        if words[:1] == [name]:
+            module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    arguments = parser.parse_args(words)
+    return int(arguments.run(arguments))

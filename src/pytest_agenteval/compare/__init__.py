@@ -1,0 +1,1 @@
+"""Comparison: two tables into what differs."""

@@ -1,0 +1,1 @@
+"""Databases: a URL into read-only tables."""

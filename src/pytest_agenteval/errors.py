@@ -1,0 +1,122 @@
+"""Errors of pytest-agenteval.
+
+::
+
+    AgentEvalError
+    ├── SettingsError            an option, ini value or project file is wrong (pytest: usage error, exit 4)
+    ├── CaseFileError            a case file is wrong; carries every problem of the file
+    └── StageError               a part of the machinery failed while a case ran: verdict ``error``
+        ├── ReferenceFailed      the reference SQL could not be run            stage reference
+        ├── AgentFailed          the agent raised, or could not be reached     stage agent
+        │   └── AgentTimeout     the agent did not answer before its deadline  stage timeout
+        ├── ExtractionFailed     no table could be chosen from the answer      stage extraction
+        ├── ComparisonFailed     the comparison itself broke                   stage comparison
+        └── CheckFailed          a check could not be carried out              stage checks
+            └── JudgeFailed      a judge was missing or answered nonsense      stage checks
+    DatabaseError                a database refused; whoever asked turns it into a StageError
+
+A wrong answer is never one of these: it is a value (``Comparison``, ``CheckResult``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_agenteval.types import Stage
+
+
+class AgentEvalError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class SettingsError(AgentEvalError):
+    """An option, an ini value, an environment variable or a project file has a bad value."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong in a file, with its place.
+
+    ``line`` and ``column`` count from 1; ``severity`` is ``error`` or ``warning``.
+    """
+
+    path: Path
+    line: int
+    column: int
+    text: str
+    severity: str = "error"
+
+    def render(self, root: Path | None = None) -> str:
+        """``tests/x.yml:12:3: text``, the path relative to ``root`` where it lies below it."""
+        shown = self.path
+        if root is not None and self.path.is_relative_to(root):
+            shown = self.path.relative_to(root)
+        return f"{shown.as_posix()}:{self.line}:{self.column}: {self.text}"
+
+
+class CaseFileError(AgentEvalError):
+    """A case file is wrong; ``problems`` holds all of its faults, in file order."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problem.render() for problem in problems))
+
+
+class StageError(AgentEvalError):
+    """The machinery failed at ``stage``; the attempt ends in verdict ``error`` with ``reason``."""
+
+    stage: Stage = "checks"
+    reason: str = "error"
+
+
+class ReferenceFailed(StageError):
+    """The reference SQL is broken, not a single SELECT, too slow, too large, or not to be reached."""
+
+    stage = "reference"
+    reason = "reference_error"
+
+
+class AgentFailed(StageError):
+    """The agent raised or could not be reached; ``__cause__`` is what it raised, where it did."""
+
+    stage: Stage = "agent"
+    reason = "agent_error"
+
+
+class AgentTimeout(AgentFailed):
+    """The agent did not answer before the attempt's deadline."""
+
+    stage: Stage = "timeout"
+    reason = "timeout"
+
+
+class ExtractionFailed(StageError):
+    """The answer's table could not be decided; the text says what to configure."""
+
+    stage = "extraction"
+    reason = "extraction_failed"
+
+
+class ComparisonFailed(StageError):
+    """The comparison itself broke (a defect of ours, never of the answer)."""
+
+    stage = "comparison"
+    reason = "comparison_failed"
+
+
+class CheckFailed(StageError):
+    """A check could not be carried out."""
+
+    stage = "checks"
+    reason = "check_failed"
+
+
+class JudgeFailed(CheckFailed):
+    """No judge is configured, or the judge did not answer in the form it was asked for."""
+
+    reason = "judge"
+
+
+class DatabaseError(AgentEvalError):
+    """A database could not be opened or a statement was refused, timed out or gave too many rows."""

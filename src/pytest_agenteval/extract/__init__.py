@@ -1,0 +1,1 @@
+"""Extraction: an answer into the agent's table."""

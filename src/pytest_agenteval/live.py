@@ -1,0 +1,1 @@
+"""Live terminal lines, JUnit and json-report scalars."""

@@ -1,0 +1,1 @@
+"""The one client for OpenAI-compatible and Anthropic endpoints."""

@@ -1,0 +1,1 @@
+"""pytest options from the table in settings."""

@@ -1,0 +1,1 @@
+"""Reports: the document into lines, markdown, JUnit and pages."""

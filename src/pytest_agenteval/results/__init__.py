@@ -1,0 +1,1 @@
+"""Results: journals, the document, statistics."""

@@ -1,0 +1,142 @@
+"""``Table``: named, typed columns of values; the only thing databases, extraction and comparison pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name and its SQL type as DuckDB spells it (``None``: not known)."""
+
+    name: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table of ``row_count`` rows x ``len(columns)`` columns, stored column by column.
+
+    ``values[i]`` is the data of column i: a list of Python values, a NumPy array or an Arrow
+    (chunked) array. Names may repeat. Nothing is inferred from the values.
+    """
+
+    columns: tuple[Column, ...]
+    values: tuple[Any, ...]
+    row_count: int
+
+    @property
+    def names(self) -> list[str]:
+        """Column names, in order, duplicates kept."""
+        return [column.name for column in self.columns]
+
+    @property
+    def types(self) -> list[str | None]:
+        """SQL types, in column order."""
+        return [column.type for column in self.columns]
+
+    def column(self, index: int) -> list[Any]:
+        """Column ``index`` as a list of ``row_count`` Python values."""
+        data = self.values[index]
+        if isinstance(data, list):
+            return data
+        for method in ("to_pylist", "tolist"):
+            if hasattr(data, method):
+                return list(getattr(data, method)())
+        return list(data)
+
+    def head(self, count: int) -> Table:
+        """The first ``count`` rows."""
+        if count >= self.row_count:
+            return self
+        return Table(self.columns, tuple(data[:count] for data in self.values), count)
+
+    def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The rows as tuples, at most ``limit`` of them; made at the edges only."""
+        table = self if limit is None else self.head(limit)
+        if not table.columns:
+            return islice(iter(() for _ in range(table.row_count)), limit)
+        return zip(*(table.column(i) for i in range(len(table.columns))), strict=True)
+
+    def records(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The rows as dicts, at most ``limit``; of a repeated name the last value wins."""
+        names = self.names
+        return [dict(zip(names, row, strict=True)) for row in self.rows(limit)]
+
+    @classmethod
+    def from_rows(
+        cls,
+        names: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        types: Sequence[str | None] | None = None,
+    ) -> Table:
+        """A table of ``rows``, each as long as ``names`` (else ``ValueError``)."""
+        columns = tuple(
+            Column(str(name), kind) for name, kind in zip(names, types or [None] * len(names), strict=True)
+        )
+        kept = list(rows)
+        for number, row in enumerate(kept):
+            if len(row) != len(columns):
+                raise ValueError(f"row {number} has {len(row)} values, expected {len(columns)}")
+        values = tuple([row[i] for row in kept] for i in range(len(columns)))
+        return cls(columns, values, len(kept))
+
+    @classmethod
+    def from_records(
+        cls, records: Iterable[Mapping[str, Any]], types: Mapping[str, str] | None = None
+    ) -> Table:
+        """A table of dicts: columns in first-seen order, a key a row lacks is NULL there."""
+        kept = list(records)
+        names = list(dict.fromkeys(name for record in kept for name in record))
+        known = types or {}
+        columns = tuple(Column(str(name), known.get(name)) for name in names)
+        values = tuple([record.get(name) for record in kept] for name in names)
+        return cls(columns, values, len(kept))
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Table:
+        """A table over a ``pyarrow.Table``; the arrays are kept as they are."""
+        columns = tuple(
+            Column(name, _arrow_sql_type(kind))
+            for name, kind in zip(table.schema.names, table.schema.types, strict=True)
+        )
+        return cls(columns, tuple(table.columns), table.num_rows)
+
+    @classmethod
+    def from_pandas(cls, frame: Any) -> Table:
+        """A table of a ``pandas.DataFrame`` (its index is left out); NaN and NA are NULL."""
+        import pyarrow
+
+        return cls.from_arrow(pyarrow.Table.from_pandas(frame, preserve_index=False))
+
+    @classmethod
+    def from_cursor(cls, cursor: Any, types: Sequence[str | None] | None = None) -> Table:
+        """A table of all rows a DB-API cursor still holds, names from its ``description``."""
+        names = [str(entry[0]) for entry in cursor.description]
+        return cls.from_rows(names, [tuple(row) for row in cursor.fetchall()], types)
+
+
+def _arrow_sql_type(kind: Any) -> str | None:
+    """The SQL name of an Arrow type (``None`` where there is no plain one)."""
+    import pyarrow.types as arrow
+
+    if arrow.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if arrow.is_timestamp(kind):
+        return "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
+    tests = {
+        "is_boolean": "BOOLEAN",
+        "is_float32": "FLOAT",
+        "is_floating": "DOUBLE",
+        "is_integer": "BIGINT",
+        "is_date": "DATE",
+        "is_time": "TIME",
+        "is_string": "VARCHAR",
+        "is_large_string": "VARCHAR",
+        "is_binary": "BLOB",
+        "is_large_binary": "BLOB",
+    }
+    return next((name for test, name in tests.items() if getattr(arrow, test)(kind)), None)

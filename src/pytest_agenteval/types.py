@@ -1,0 +1,361 @@
+"""The values that flow through the house: plain, frozen, without pytest.
+
+Tables live in :mod:`pytest_agenteval.table`. Money is US dollars, durations are milliseconds,
+limits and timeouts are seconds, turns and rows count from 0, attempts from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from pytest_agenteval.table import Table
+
+Verdict = Literal["passed", "failed", "error", "review", "not_run"]
+Stage = Literal["reference", "agent", "extraction", "comparison", "checks", "timeout", "worker"]
+Outcome = Literal["answer", "refuse", "clarify", "no_data"]
+Severity = Literal["fail", "warn"]
+CallStatus = Literal["ok", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more model calls; ``None`` is unknown, never 0.
+
+    ``input`` and ``output`` are totals: ``input`` includes ``cache_read`` and ``cache_write``,
+    ``output`` includes ``reasoning``.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """All tokens: ``total`` where given, else input plus output, else unknown."""
+        if self.total is not None:
+            return self.total
+        known = [part for part in (self.input, self.output) if part is not None]
+        return sum(known) if known else None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum, part by part; a part unknown on both sides stays unknown."""
+
+        def plus(a: int | None, b: int | None) -> int | None:
+            return b if a is None else a if b is None else a + b
+
+        both = (self.tokens, other.tokens)
+        return Usage(
+            input=plus(self.input, other.input),
+            output=plus(self.output, other.output),
+            cache_read=plus(self.cache_read, other.cache_read),
+            cache_write=plus(self.cache_write, other.cache_write),
+            reasoning=plus(self.reasoning, other.reasoning),
+            total=plus(*both),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens, per kind of token; ``None`` falls back to the ``input`` price."""
+
+    input: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    output: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WireAttempt:
+    """One request on the wire: what was called, how it ended, how long it took (ms)."""
+
+    url: str
+    status: int | None
+    error: str | None
+    duration_ms: float
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call of an agent.
+
+    ``status`` is ``error`` for a call that failed (no result). ``asked``: the tool asked a person
+    first; ``approved``: whether it went ahead. ``turn`` counts from 0.
+    """
+
+    name: str
+    args: Any = None
+    result: Any = None
+    id: str | None = None
+    error: str | None = None
+    status: CallStatus = "ok"
+    asked: bool = False
+    approved: bool | None = None
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an attempt may use. ``deadline`` is a ``time.monotonic()`` value, ``timeout`` seconds."""
+
+    timeout: float = 300.0
+    deadline: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    tool_calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an agent is given. Never the case's name, path, SQL or expected values.
+
+    ``turns`` are the user's messages; the last one is to be answered, the earlier ones have been
+    (their answers stand in ``conversation``, a list of ``{"role", "content"}``, or what the
+    previous answer returned as ``conversation``). ``databases`` maps names to URLs.
+    """
+
+    turns: tuple[str, ...]
+    model: str | None = None
+    database: str | None = None
+    databases: Mapping[str, str] = field(default_factory=dict)
+    caller: Any = None
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    context: str | None = None
+    approve: bool | tuple[str, ...] = False
+    clarification: bool = False
+    limits: Limits = Limits()
+    input: Any = None
+    conversation: Any = None
+    attempt: int = 1
+
+    @property
+    def prompt(self) -> str:
+        """The text to answer: the last turn ('' for a task that has only an ``input``)."""
+        return self.turns[-1] if self.turns else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an agent returned.
+
+    ``data`` is the table it hands over: a list of dicts, a DataFrame, an Arrow table, a
+    ``Table``; ``None`` when it hands none over. ``cost`` is USD. ``turns`` holds one answer per
+    turn of a conversation and is empty for a single turn.
+    """
+
+    text: str = ""
+    data: Any = None
+    value: Any = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    cost: float | None = None
+    finish_reason: str | None = None
+    conversation: Any = None
+    turns: tuple[Answer, ...] = ()
+    wire_attempts: tuple[WireAttempt, ...] = ()
+    duration_ms: float | None = None
+    steps: int | None = None
+    logs: str = ""
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Anything that answers a task, synchronously or not."""
+
+    def run(self, task: Task) -> Answer | Awaitable[Answer]:
+        """Answer the last turn of ``task``. What this raises is the attempt's error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The agent's table and where it came from.
+
+    ``table`` is ``None`` when the agent gave no data (``no data returned``: it fails, it is never an
+    empty table). ``source`` is one of ``given``, ``matched``, ``only query``, ``query``, ``json``,
+    ``none``; ``query`` is the statement that gave the table, where there was one.
+    """
+
+    table: Table | None
+    source: str
+    query: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found. ``score`` is 0..1; ``why`` says what was found and what was expected."""
+
+    type: str
+    passed: bool
+    why: str
+    name: str | None = None
+    score: float = 0.0
+    severity: Severity = "fail"
+    turn: int | None = None
+    reason: str = "assertion"
+    usage: Usage | None = None
+    cost: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at one case with one model: everything a report needs, nothing live."""
+
+    number: int
+    verdict: Verdict
+    message: str
+    answer: Answer | None = None
+    extraction: Extraction | None = None
+    comparison: Any = None
+    reference: Table | None = None
+    reference_sql: str | None = None
+    checks: tuple[CheckResult, ...] = ()
+    stage: Stage | None = None
+    reason: str | None = None
+    error: str | None = None
+    observed: Outcome | None = None
+    score: float | None = None
+    duration_ms: float = 0.0
+    leak: str | None = None
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The verdict on one case and model over its attempts."""
+
+    verdict: Verdict
+    message: str
+    attempts: Sequence[Attempt] = ()
+    stage: Stage | None = None
+    reason: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model returned to one request. ``tool_calls`` are requests to call, without results."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    cost: float | None = None
+    finish_reason: str | None = None
+    wire_attempts: tuple[WireAttempt, ...] = ()
+
+
+class ChatModel(Protocol):
+    """A model behind an endpoint; agents, extraction and judges share this border."""
+
+    name: str
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 4096,
+        deadline: float | None = None,
+    ) -> Completion:
+        """One model turn. ``schema``: a JSON Schema the text must follow. Raises ``AgentFailed``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement an agent executed, with what it got back (``None``: no rows are known)."""
+
+    sql: str
+    table: Table | None = None
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What an attempt used: tokens, USD, ms, tool calls, statements executed."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    duration_ms: float | None = None
+    tool_calls: int = 0
+    sql_queries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One accepted answer: its table, and the SQL it came from (``None`` for inline rows)."""
+
+    table: Table
+    sql: str | None = None
+    order_by: tuple[str, ...] = ()
+
+
+class Services(Protocol):
+    """What checks may ask of the house while they run."""
+
+    root: str
+    judge: ChatModel | None
+
+    def schema(self) -> Mapping[str, Sequence[str]]:
+        """Column names by ``schema.table`` of the case's database ({} where none is configured)."""
+        ...
+
+    def dialect(self) -> str | None:
+        """The sqlglot dialect of the case's database."""
+        ...
+
+    def resolve(self, reference: str) -> Any:
+        """The object behind ``pkg.mod:name``, rootdir first on ``sys.path``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvidence:
+    """What one turn of a conversation gave."""
+
+    prompt: str
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    table: Table | None = None
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All a check may look at: the sole input of every check.
+
+    ``value`` is the answer's value, else the first cell of ``table``. ``reference`` is the first
+    accepted table. ``statements`` are all statements the agent really executed, in order.
+    """
+
+    prompt: str
+    text: str
+    value: Any = None
+    table: Table | None = None
+    reference: Table | None = None
+    references: tuple[Reference, ...] = ()
+    called: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    steps: int | None = None
+    used: Used = Used()
+    tool_calls: tuple[ToolCall, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    turns: tuple[TurnEvidence, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    expected_response: tuple[str, ...] = ()
+    outcome: Outcome = "answer"
+    observed: Outcome = "answer"
+    comparison: Mapping[str, Any] = field(default_factory=dict)
+    extraction: Extraction | None = None
+    answer: Answer | None = None
+    services: Services | None = None

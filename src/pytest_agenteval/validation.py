@@ -1,0 +1,51 @@
+"""Shared by cases, checks and settings: faults with a place, and did-you-mean."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a value: ``path`` leads to it (keys and indexes), ``text`` says what is wrong."""
+
+    path: tuple[str | int, ...]
+    text: str
+    severity: str = "error"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word nearest to ``word``, if one is near enough."""
+    near = difflib.get_close_matches(word.lower(), {k.lower(): k for k in known}, n=1, cutoff=0.6)
+    return next((k for k in known if near and k.lower() == near[0]), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``, did you mean 'x'?`` for the nearest known word, else ``; known: a, b, c``."""
+    names = list(known)
+    near = closest(word, names)
+    return f", did you mean {near!r}?" if near else f"; known: {', '.join(sorted(names))}"
+
+
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+    """Each pydantic error of ``model`` as a fault in our words."""
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    return [_fault(entry, names) for entry in error.errors()]
+
+
+def _fault(entry: Any, names: list[str]) -> Fault:
+    path = tuple(entry["loc"])
+    last = str(path[-1]) if path else ""
+    if entry["type"] == "extra_forbidden":
+        return Fault(path, f"unknown field {last!r}{did_you_mean(last, names)}")
+    if entry["type"] == "missing":
+        return Fault(path[:-1], f"missing field {last!r}")
+    text = entry["msg"].removeprefix("Value error, ")
+    shown = repr(entry["input"])
+    return Fault(path, f"{last}: {text}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
