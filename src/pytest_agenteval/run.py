@@ -1,0 +1,1 @@
+"""``Run``: the resources of one run in one process, made when they are first needed."""
