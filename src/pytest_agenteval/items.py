@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from _pytest.outcomes import Failed
+
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.run import Run
+
+    FailedType = Failed
+else:
+    FailedType = pytest.fail.Exception
 
 RUN: pytest.StashKey[Run] = pytest.StashKey()
 
 
-class CaseFailed(pytest.fail.Exception):
+class CaseFailed(FailedType):
     """A case's answers are wrong; the text is the report."""
 
     __module__ = "builtins"
 
 
-class CaseError(pytest.fail.Exception):
+class CaseError(FailedType):
     """The machinery failed: the case is neither right nor wrong; the text says where and why."""
 
     __module__ = "builtins"
