@@ -13,6 +13,7 @@
         ├── ComparisonFailed     the comparison itself broke                   stage comparison
         └── CheckFailed          a check could not be carried out              stage checks
             └── JudgeFailed      a judge was missing or answered nonsense      stage checks
+    BudgetSpent                  the run's budget stops this case: verdict ``not_run``
     DatabaseError                a database refused; whoever asked turns it into a StageError
 
 A wrong answer is never one of these: it is a value (``Comparison``, ``CheckResult``).
@@ -23,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_agenteval.types import Stage
+from pytest_agenteval.types import Answer, Stage
 
 
 class AgentEvalError(Exception):
@@ -78,10 +79,18 @@ class ReferenceFailed(StageError):
 
 
 class AgentFailed(StageError):
-    """The agent raised or could not be reached; ``__cause__`` is what it raised, where it did."""
+    """The agent raised or could not be reached; ``__cause__`` is what it raised, where it did.
+
+    ``answer`` is what there was until then, where anything is known: requests on the wire, tool
+    calls, tokens and cost already spent.
+    """
 
     stage: Stage = "agent"
     reason = "agent_error"
+
+    def __init__(self, *args: object, answer: Answer | None = None) -> None:
+        super().__init__(*args)
+        self.answer = answer
 
 
 class AgentTimeout(AgentFailed):
@@ -89,6 +98,10 @@ class AgentTimeout(AgentFailed):
 
     stage: Stage = "timeout"
     reason = "timeout"
+
+
+class BudgetSpent(AgentEvalError):
+    """The run's budget allows no further call: the case is ``not_run``, neither right nor wrong."""
 
 
 class ExtractionFailed(StageError):
