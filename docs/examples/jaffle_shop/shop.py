@@ -55,7 +55,9 @@ FROM range(1, 1301) AS numbers(i)
 ORDERS = """
 CREATE TABLE orders AS
 SELECT order_id, customer_id, sku, ordered_at, channel, status, quantity, coupon,
-       (price * quantity * CASE WHEN coupon IS NULL THEN 1 ELSE 0.9 END)::DECIMAL(10, 2) AS amount
+       -- in whole cents, since releases of DuckDB round half a cent differently
+       (((price * 100)::INTEGER * quantity * CASE WHEN coupon IS NULL THEN 10 ELSE 9 END + 5) // 10
+           * 0.01)::DECIMAL(10, 2) AS amount
 FROM (SELECT i::INTEGER AS order_id,
              (1 + die(i, 8, 144) * 9 + [0, 1, 3, 4, 5, 6, 7, 8][1 + die(i, 9, 8)])::INTEGER AS customer_id,
              lpad((die(i, 10, 60) * 37 + 5)::VARCHAR, 5, '0') AS sku,
@@ -77,11 +79,11 @@ SELECT row_number() OVER (ORDER BY order_id, part)::INTEGER AS payment_id,
        order_id,
        CASE WHEN parts = 2 THEN 'instalment'
             ELSE ['card', 'cash', 'card', 'gift card'][1 + die(order_id, 17, 4)] END AS method,
-       CASE WHEN parts = 1 THEN amount
-            WHEN part = 1 THEN (amount / 2)::DECIMAL(10, 2)
-            ELSE amount - (amount / 2)::DECIMAL(10, 2) END AS amount,
+       (CASE WHEN parts = 1 THEN amount WHEN part = 1 THEN half ELSE amount - half END)::DECIMAL(10, 2)
+           AS amount,
        ordered_at::DATE + (30 * (part - 1))::INTEGER AS paid_on
-FROM (SELECT *, CASE WHEN die(order_id, 18, 29) = 0 THEN 2 ELSE 1 END AS parts
+FROM (SELECT *, CASE WHEN die(order_id, 18, 29) = 0 THEN 2 ELSE 1 END AS parts,
+             (amount * 100)::INTEGER // 2 * 0.01 AS half
       FROM orders WHERE status <> 'cancelled')
 CROSS JOIN (VALUES (1), (2)) AS halves(part)
 WHERE part <= parts

@@ -1,0 +1,51 @@
+"""For all tests of this repository."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable
+from typing import Any
+
+# Loaded before the first in-process pytester run: that one would throw the modules out of sys.modules
+# again, and a second import of their C parts aborts the process.
+import duckdb  # noqa: F401
+import numpy as np  # noqa: F401
+import pandas as pd  # noqa: F401
+import pytest
+
+
+def _required() -> list[str]:
+    """What may not be missing here: ``TEST_REQUIRE=postgres,chromium``."""
+    return [word.strip().lower() for word in os.environ.get("TEST_REQUIRE", "").split(",") if word.strip()]
+
+
+def _refuse_skip(report: Any, marks: Iterable[str] = ()) -> None:
+    """Make a skip for want of something required a failure that names it."""
+    reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+    for word in _required():
+        if word in marks or word in reason.lower():
+            report.outcome = "failed"
+            report.longrepr = f"TEST_REQUIRE={word}, yet this was skipped: {reason}"
+            return
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where something is required, its absence is no reason to skip a test."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _refuse_skip(report, [mark.name for mark in item.iter_markers()])
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Nor to skip a module."""
+    report = yield
+    if report.skipped:
+        _refuse_skip(report)
+    return report
