@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,41 @@ def _fault(entry: Any, names: list[str]) -> Fault:
         return Fault(path, f"unknown field {last!r}{did_you_mean(last, names)}")
     if entry["type"] == "missing":
         return Fault(path[:-1], f"missing field {last!r}")
-    text = entry["msg"].removeprefix("Value error, ")
-    shown = repr(entry["input"])
-    return Fault(path, f"{last}: {text}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+    text, value = _words(entry), entry["input"]
+    if not path:
+        return Fault(path, text)
+    label = next((part for part in reversed(path) if isinstance(part, str)), last)
+    shown = repr(value)
+    if shown in text:
+        return Fault(path, f"{label}: {text}")
+    return Fault(path, f"{label}: {text}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+
+
+_PLAIN = {
+    "string_type": "should be text",
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_type": "should be true or false",
+    "dict_type": "should be a map",
+    "tuple_type": "should be text or a list of texts",
+    "string_too_short": "should not be empty",
+    "too_short": "should not be empty",
+}
+
+
+def _words(entry: Any) -> str:
+    """What pydantic says, in the words of someone who writes YAML."""
+    kind, value, context = entry["type"], entry["input"], entry.get("ctx", {})
+    if kind in _PLAIN:
+        unquoted = kind in ("string_type", "tuple_type") and not isinstance(value, dict | list | type(None))
+        return _PLAIN[kind] + (" (quote it)" if unquoted else "")
+    if kind == "literal_error":
+        words = re.findall(r"'([^']*)'", context["expected"])
+        near = closest(str(value), words)
+        return f"should be one of {', '.join(words)}" + (f", did you mean {near!r}?" if near else "")
+    if kind == "greater_than_equal":
+        return f"should be {context['ge']:g} or more"
+    if kind == "less_than_equal":
+        return f"should be {context['le']:g} or less"
+    return str(entry["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,131 @@
+"""Which checks there are, and how a mapping from YAML becomes one.
+
+A check's module is imported when its type is first used, so a case without assertions loads
+none of them (and no pydantic).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+from pytest_agenteval.checks.expect import expand
+from pytest_agenteval.validation import Fault, did_you_mean, faults_of
+
+if TYPE_CHECKING:
+    from pytest_agenteval.checks.base import Check
+
+BUILTIN: Mapping[str, str] = {
+    "tool_call": "tools:ToolCallCheck",
+    "no_tool_call": "tools:NoToolCallCheck",
+    "tool_order": "tools:ToolOrderCheck",
+    "asked": "tools:AskedCheck",
+    "text": "text:TextCheck",
+    "value": "cells:ValueCheck",
+    "rows": "cells:RowsCheck",
+    "sql": "sql:SqlCheck",
+    "metric": "metric:MetricCheck",
+    "governance": "governance:GovernanceCheck",
+    "chart": "chart:ChartCheck",
+    "factuality": "judges:FactualityCheck",
+    "judge": "judges:JudgeCheck",
+    "budget": "usage:BudgetCheck",
+    "python": "python:PythonCheck",
+}
+"""Type -> ``module:class`` below this package."""
+
+
+class Registry:
+    """The check types of one run: the built-in ones and those added by plugins."""
+
+    def __init__(self, builtin: Mapping[str, str] = BUILTIN) -> None:
+        self._homes = dict(builtin)
+        self._models: dict[str, type[Check]] = {}
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All type words, in the order of the documentation, added ones last."""
+        return tuple(dict.fromkeys((*self._homes, *self._models)))
+
+    def add(self, model: type[Check]) -> None:
+        """Register a check class: a ``Check`` subclass whose ``type`` is a ``Literal`` of one word.
+
+        Raises ``TypeError`` for another class and ``ValueError`` for a word that is taken.
+        """
+        from pytest_agenteval.checks.base import Check
+
+        if not (isinstance(model, type) and issubclass(model, Check)):
+            raise TypeError(f"a check must be a subclass of pytest_agenteval.Check, found {model!r}")
+        words = get_args(model.model_fields["type"].annotation)
+        if len(words) != 1 or not isinstance(words[0], str):
+            raise TypeError(f"{model.__name__} needs a field `type: Literal['its_word'] = 'its_word'`")
+        if self._models.get(words[0]) is model:
+            return
+        if words[0] in self.types:
+            raise ValueError(f"check type {words[0]!r} of {model.__name__} is taken; choose another word")
+        self._models[words[0]] = model
+
+    def model(self, word: str) -> type[Check]:
+        """The class behind a type word. Raises ``KeyError`` for an unknown one."""
+        if word not in self._models:
+            module, _, name = self._homes[word].partition(":")
+            self._models[word] = getattr(importlib.import_module(f"pytest_agenteval.checks.{module}"), name)
+        return self._models[word]
+
+    def parse(self, raw: Any) -> Check | list[Fault]:
+        """One entry of ``assertions``; all of its faults where it is wrong, paths relative to it."""
+        if not isinstance(raw, Mapping):
+            return [Fault((), f"a check is a mapping with a 'type', found {raw!r}")]
+        if "type" not in raw:
+            return [Fault((), f"missing field 'type'; known: {', '.join(self.types)}")]
+        word = raw["type"]
+        if not isinstance(word, str) or word not in self.types:
+            return [Fault(("type",), f"unknown check type {word!r}{did_you_mean(str(word), self.types)}")]
+        from pydantic import ValidationError
+
+        model = self.model(word)
+        try:
+            return model.model_validate(dict(raw))
+        except ValidationError as error:
+            return faults_of(error, model)
+
+    def parse_all(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
+        """A whole ``assertions`` list: the checks that are right, and every fault of the others."""
+        if not isinstance(raw, list):
+            return (), [Fault((), f"assertions is a list of checks, found {raw!r}")]
+        return self._collect(((index,), entry) for index, entry in enumerate(raw))
+
+    def parse_expect(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
+        """Tent's ``expect``, a map or a list of maps; ``outcome`` in it is left to the caller."""
+        entries, faults = expand(raw)
+        checks, more = self._collect(entries)
+        return checks, faults + more
+
+    def _collect(
+        self, entries: Iterable[tuple[tuple[str | int, ...], Any]]
+    ) -> tuple[tuple[Check, ...], list[Fault]]:
+        checks: list[Check] = []
+        faults: list[Fault] = []
+        for path, entry in entries:
+            parsed = self.parse(entry)
+            if isinstance(parsed, list):
+                faults += [Fault((*path, *fault.path), fault.text, fault.severity) for fault in parsed]
+            else:
+                checks.append(parsed)
+        return tuple(checks), faults
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of one entry of ``assertions``: one branch per type, chosen by ``type``."""
+        branches = [self._branch(word) for word in self.types]
+        return {"type": "object", "required": ["type"], "oneOf": branches}
+
+    def _branch(self, word: str) -> dict[str, Any]:
+        schema = self.model(word).model_json_schema(mode="validation")
+        schema["required"] = ["type", *(key for key in schema.get("required", []) if key != "type")]
+        return schema
+
+
+def default_registry() -> Registry:
+    """A registry of the built-in checks; plugins add theirs in ``pytest_agenteval_register``."""
+    return Registry()
