@@ -1,0 +1,64 @@
+"""Branch coverage, room by room: 100 % of the core, 90 % of every other room. Exit code 1 below that.
+
+Reads the data that ``coverage combine`` left (COVERAGE_FILE).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+CORE = {"cases", "extract", "compare", "checks", "evaluate", "results"}
+FLOOR = 90.0
+
+
+def room(path: str) -> str:
+    """``src/pytest_agenteval/cases/loader.py`` lies in ``cases``, ``.../evaluate.py`` is ``evaluate``."""
+    parts = Path(path).parts
+    inside = parts[len(parts) - parts[::-1].index("pytest_agenteval") :]
+    return Path(inside[0]).stem
+
+
+def shares(report: dict) -> dict[str, tuple[int, int, list[str]]]:
+    """Room -> statements and branches run, statements and branches, what is missing (file: lines)."""
+    rooms: dict[str, tuple[int, int, list[str]]] = defaultdict(lambda: (0, 0, []))
+    for path, entry in report["files"].items():
+        counts = entry["summary"]
+        done, total, missing = rooms[room(path)]
+        done += counts["covered_lines"] + counts["covered_branches"]
+        total += counts["num_statements"] + counts["num_branches"]
+        lines = [str(line) for line in entry["missing_lines"]]
+        lines += [f"{start}->{end}" for start, end in entry["missing_branches"]]
+        if lines:
+            missing.append(f"{Path(path).name}: {', '.join(lines)}")
+        rooms[room(path)] = (done, total, missing)
+    return dict(rooms)
+
+
+def main() -> int:
+    """Print the table and say whether every room holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = str(Path(folder) / "coverage.json")
+        subprocess.run(
+            [sys.executable, "-m", "coverage", "json", "--quiet", "--fail-under=0", "-o", target], check=True
+        )
+        rooms = shares(json.loads(Path(target).read_text()))
+    low = 0
+    for name, (done, total, missing) in sorted(rooms.items()):
+        share, floor = 100 * done / max(total, 1), 100.0 if name in CORE else FLOOR
+        low += share < floor
+        print(f"{name:<14} {share:6.2f} %  of {floor:.0f} %{'' if share >= floor else '  TOO LOW'}")
+        for line in missing if share < floor else ():
+            print(f"    {line}")
+    absent = sorted(CORE - set(rooms))
+    if absent:
+        print(f"no coverage data of {', '.join(absent)}")
+    return 1 if low or absent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
