@@ -82,9 +82,11 @@ class AgentFailed(StageError):
     """The agent raised or could not be reached; ``__cause__`` is what it raised, where it did.
 
     ``answer`` is what there was until then, where anything is known: requests on the wire, tool
-    calls, tokens and cost already spent.
+    calls, tokens and cost already spent. ``logs`` is what the agent printed and logged before, where
+    calls overlap.
     """
 
+    logs: str = ""
     stage: Stage = "agent"
     reason = "agent_error"
 

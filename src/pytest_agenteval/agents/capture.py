@@ -1,0 +1,169 @@
+"""Where calls overlap, what an agent prints and logs belongs to its own case, not to the running item."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import io
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+LARGEST = 200_000
+"""Characters kept of one call's output: the first half and the last half."""
+
+
+class Output:
+    """What one call printed and logged, in order; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: list[str] = []
+
+    def write(self, text: str) -> None:
+        """Add ``text``."""
+        with self._lock:
+            self._parts.append(text)
+
+    def text(self) -> str:
+        """All of it, the middle left out when it is very long."""
+        with self._lock:
+            whole = "".join(self._parts)
+        if len(whole) <= LARGEST:
+            return whole
+        half = LARGEST // 2
+        return f"{whole[:half]}\n... {len(whole) - LARGEST} characters ...\n{whole[-half:]}"
+
+
+class OutputRouter:
+    """Sends prints and log records made inside ``capture()`` to that call's ``Output``.
+
+    Works by context variable, so it follows ``asyncio`` tasks and ``copy_context``. Prints are best
+    effort: pytest replaces ``sys.stdout`` in every phase, ``install`` is called again then.
+    """
+
+    def __init__(self) -> None:
+        self._current: contextvars.ContextVar[Output | None] = contextvars.ContextVar(
+            "agenteval_output", default=None
+        )
+        self._handler = _Handler(self._current)
+        self._filter = _Elsewhere(self._current)
+        self._filtered: list[logging.Handler] = []
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def capture(self) -> Iterator[Output]:
+        """Within it, this context's prints and log records go to the ``Output`` it gives."""
+        self.install()
+        output = Output()
+        token = self._current.set(output)
+        try:
+            yield output
+        finally:
+            self._current.reset(token)
+
+    def install(self) -> None:
+        """Put the router in place; harmless when it is there already."""
+        with self._lock:
+            for name in ("stdout", "stderr"):
+                stream = getattr(sys, name)
+                if stream is not None and not isinstance(stream, Routed):
+                    setattr(sys, name, Routed(stream, self._current))
+            root = logging.getLogger()
+            if self._handler not in root.handlers:
+                root.addHandler(self._handler)
+            for handler in root.handlers:
+                if handler is not self._handler and handler not in self._filtered:
+                    handler.addFilter(self._filter)
+                    self._filtered.append(handler)
+
+    def remove(self) -> None:
+        """Take everything out again."""
+        with self._lock:
+            for name in ("stdout", "stderr"):
+                stream = getattr(sys, name)
+                if isinstance(stream, Routed):
+                    setattr(sys, name, stream.target)
+            logging.getLogger().removeHandler(self._handler)
+            for handler in self._filtered:
+                handler.removeFilter(self._filter)
+            self._filtered.clear()
+
+
+class Routed(io.TextIOBase):
+    """A text stream that writes to the current call's output, else to ``target``."""
+
+    def __init__(self, target: TextIO, current: contextvars.ContextVar[Output | None]) -> None:
+        self.target = target
+        self._current = current
+
+    def write(self, text: str) -> int:
+        """Write ``text`` where it belongs; returns its length."""
+        output = self._current.get()
+        if output is None:
+            return self.target.write(text)
+        output.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the target, unless pytest has closed it meanwhile."""
+        if not self.target.closed:
+            self.target.flush()
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def isatty(self) -> bool:
+        """As the target."""
+        return self.target.isatty()
+
+    def fileno(self) -> int:
+        """As the target."""
+        return self.target.fileno()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target, name)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """As the target."""
+        return self.target.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """As the target."""
+        return self.target.errors
+
+    @property
+    def closed(self) -> bool:
+        """Never: whoever closes it means the target."""
+        return False
+
+    def close(self) -> None:
+        """Nothing: the target belongs to somebody else."""
+
+
+class _Handler(logging.Handler):
+    def __init__(self, current: contextvars.ContextVar[Output | None]) -> None:
+        super().__init__()
+        self._current = current
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        output = self._current.get()
+        if output is not None:
+            output.write(self.format(record) + "\n")
+
+
+class _Elsewhere(logging.Filter):
+    """Keeps records of a routed call out of the running item's handlers."""
+
+    def __init__(self, current: contextvars.ContextVar[Output | None]) -> None:
+        super().__init__()
+        self._current = current
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self._current.get() is None

@@ -1,0 +1,127 @@
+"""The one event loop of a process on which async agents run, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Awaitable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeout
+from typing import Any
+
+from pytest_agenteval.agents.faults import overdue, where
+
+CANCEL_GRACE = 1.0
+"""Seconds a cancelled agent has to end before its loop counts as stuck."""
+
+
+class LoopThread:
+    """Starts its loop when it is first needed; a loop that an agent blocks is left and replaced."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._stuck: list[threading.Thread] = []
+
+    def run(self, awaitable: Awaitable[Any], deadline: float, timeout: float) -> Any:
+        """Wait for ``awaitable`` on the loop; it is cancelled at ``deadline`` (``time.monotonic()``).
+
+        Raises ``AgentTimeout`` then, else what it raised.
+        """
+        loop = self._started()
+        future: Future[Any] = Future()
+        context = contextvars.copy_context()
+        task: list[asyncio.Task[Any]] = []
+
+        def begin() -> None:
+            made = loop.create_task(_within(awaitable, deadline, timeout), context=context)
+            task.append(made)
+            made.add_done_callback(lambda done: _hand_over(done, future))
+
+        loop.call_soon_threadsafe(begin)
+        try:
+            return future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
+        except WaitTimeout as error:
+            if future.done():
+                return future.result()
+            self._leave(loop)
+            raise overdue(timeout, None) from error
+        except BaseException:
+            if not future.done():
+                loop.call_soon_threadsafe(lambda: [made.cancel() for made in task])
+            raise
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._loop = loop
+                self._thread = threading.Thread(
+                    target=_serve, args=(loop,), name="agenteval-loop", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The loop did not even cancel in time: an agent blocks it. Later agents get a new one."""
+        with self._lock:
+            if self._loop is loop and self._thread is not None:
+                self._stuck.append(self._thread)
+                self._loop = self._thread = None
+
+    def close(self, wait: float = 2.0) -> list[threading.Thread]:
+        """Cancel what runs, stop the loop; returns the threads that did not end within ``wait`` s."""
+        with self._lock:
+            loop, thread, stuck = self._loop, self._thread, list(self._stuck)
+            self._loop = self._thread = None
+            self._stuck.clear()
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(wait)
+            stuck.append(thread)
+        return [entry for entry in stuck if entry.is_alive()]
+
+
+async def _within(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Any:
+    limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+    try:
+        async with limit:
+            return await awaitable
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        cancelled = error.__cause__ or error.__context__
+        place = where(cancelled.__traceback__) if cancelled is not None else None
+        raise overdue(timeout, place) from None
+
+
+def _hand_over(done: asyncio.Task[Any], future: Future[Any]) -> None:
+    if done.cancelled():
+        future.set_exception(asyncio.CancelledError("the agent was cancelled"))
+    elif done.exception() is not None:
+        future.set_exception(done.exception())
+    else:
+        future.set_result(done.result())
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
+            task.cancel()
+        if pending:
+            loop.run_until_complete(asyncio.wait(pending, timeout=CANCEL_GRACE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+def closed(awaitable: Awaitable[Any]) -> None:
+    """A coroutine that will not be awaited, without Python's warning."""
+    if isinstance(awaitable, Coroutine):
+        awaitable.close()

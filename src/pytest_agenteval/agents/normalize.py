@@ -1,0 +1,291 @@
+"""Whatever an agent returns -> ``Answer`` with plain values: a ``Table`` or ``None``, real ``ToolCall``s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.jsonform import clean_text, plain, safe_str
+from pytest_agenteval.table import Column, Table
+from pytest_agenteval.types import Answer, ToolCall, Usage, WireAttempt
+from pytest_agenteval.validation import did_you_mean
+
+ALLOWED = (
+    "text, rows (a list of dicts, a DataFrame, an Arrow table, a Table), one number or date, or an Answer"
+)
+_SCALARS = (bool, int, float, Decimal, date, datetime, time, timedelta)
+_ANSWER = [field.name for field in fields(Answer)]
+_ALIASES: Mapping[str, str] = {
+    "toolName": "name", "toolCallId": "id", "tool": "name", "arguments": "args", "input": "args",
+    "output": "result", "tool_call_id": "id",
+}  # fmt: skip
+
+
+def normalize(raw: Any, place: str = "the agent") -> Answer:
+    """``raw`` as an ``Answer``. Raises ``AgentFailed`` naming its type and what is allowed."""
+    if isinstance(raw, Answer):
+        return _checked(raw, place)
+    if isinstance(raw, str):
+        return Answer(text=clean_text(raw))
+    table = as_table(raw, place)
+    if table is not None:
+        return Answer(data=table)
+    value = plain(raw) if _is_scalar(raw) else None
+    if value is not None:
+        return Answer(text=safe_str(value), value=value)
+    raise AgentFailed(f"{place} returned {_named(raw)}; allowed: {ALLOWED}")
+
+
+def _is_scalar(raw: Any) -> bool:
+    return isinstance(raw, _SCALARS) or (type(raw).__module__ == "numpy" and not hasattr(raw, "__len__"))
+
+
+def _named(raw: Any) -> str:
+    if raw is None:
+        return "None (did it forget to return its answer?)"
+    kind = type(raw).__name__
+    if isinstance(raw, list | tuple) and raw:
+        first = next(item for item in raw if not _is_record(item))
+        return f"a {kind} that holds {type(first).__name__}"
+    if isinstance(raw, Mapping):
+        return f"a {kind} (one row is [{{...}}], an answer is Answer(...))"
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def as_table(raw: Any, place: str = "the agent") -> Table | None:
+    """``raw`` as a table when it is one; ``None`` when it is something else.
+
+    Lists (or tuples) of dicts or of rows with ``keys()``, pandas and Arrow tables, and whatever
+    offers the Arrow stream protocol (polars, DuckDB relations). Raises ``AgentFailed`` when a table
+    cannot be read.
+    """
+    if isinstance(raw, Table):
+        return _plain_table(raw)
+    if isinstance(raw, list | tuple):
+        return _from_records(raw) if all(_is_record(item) for item in raw) else None
+    home = type(raw).__module__.partition(".")[0]
+    try:
+        if home == "pandas" and hasattr(raw, "to_frame") and not hasattr(raw, "iterrows"):
+            raw = raw.to_frame()
+        if home == "pandas" and hasattr(raw, "iloc"):
+            return _from_pandas(raw)
+        if hasattr(raw, "__arrow_c_stream__"):
+            return _from_stream(raw)
+    except Exception as error:
+        kind = type(raw).__name__
+        raise AgentFailed(
+            f"{place} returned a {kind} that cannot be read: {type(error).__name__}: {safe_str(error)}"
+        ) from error
+    return None
+
+
+def _is_record(item: Any) -> bool:
+    return (
+        isinstance(item, Mapping)
+        or (hasattr(item, "keys") and hasattr(item, "__getitem__"))
+        or hasattr(item, "_mapping")
+    )
+
+
+def _from_records(rows: Iterable[Any]) -> Table:
+    records = []
+    for row in rows:
+        record = getattr(row, "_mapping", row)
+        records.append({safe_str(key): record[key] for key in record.keys()})  # noqa: SIM118 (sqlite3.Row)
+    return _plain_table(Table.from_records(records))
+
+
+def _plain_table(table: Table) -> Table:
+    """The same table with plain values; Arrow columns are plain already."""
+    values = tuple(data if _is_arrow(data) else _plain_column(data, table, i)
+                   for i, data in enumerate(table.values))  # fmt: skip
+    columns = tuple(Column(safe_str(column.name), column.type) for column in table.columns)
+    return Table(columns, values, table.row_count)
+
+
+def _is_arrow(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "pyarrow"
+
+
+def _plain_column(data: Any, table: Table, index: int) -> list[Any]:
+    cells = data if isinstance(data, list) else table.column(index)
+    return [plain(cell) for cell in cells]
+
+
+def _from_pandas(frame: Any) -> Table:
+    """By Arrow where every column has one type; else column by column as Python values."""
+    names = [safe_str(name) for name in frame.columns]
+    if len(set(names)) == len(names) and all(isinstance(name, str) for name in frame.columns):
+        import pyarrow
+
+        try:
+            return Table.from_pandas(frame)
+        except (pyarrow.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
+            pass  # mixed or oversized values: kept as they are below
+    columns = [_pandas_cells(frame.iloc[:, i]) for i in range(len(names))]
+    return Table(tuple(Column(name) for name in names), tuple(columns), len(frame))
+
+
+def _pandas_cells(series: Any) -> list[Any]:
+    missing = series.isna().tolist()
+    return [None if gone else plain(cell) for cell, gone in zip(series.tolist(), missing, strict=True)]
+
+
+def _from_stream(raw: Any) -> Table:
+    import pyarrow
+
+    return Table.from_arrow(raw if isinstance(raw, pyarrow.Table) else pyarrow.table(raw))
+
+
+def _checked(answer: Answer, place: str) -> Answer:
+    """The answer with every field in its documented type."""
+    data = answer.data
+    table = None if data is None else as_table(data, place)
+    if data is not None and table is None:
+        raise AgentFailed(
+            f"{place} returned an Answer whose data is {_named(data)}; "
+            "allowed: a list of dicts, a DataFrame, an Arrow table, a Table, or None"
+        )
+    value = answer.value
+    return replace(
+        answer,
+        text=clean_text(answer.text) if isinstance(answer.text, str) else _text(answer.text),
+        data=table,
+        value=plain(value),
+        tool_calls=tuple(tool_call(call, place) for call in answer.tool_calls or ()),
+        usage=_usage(answer.usage, place),
+        cost=_number(answer.cost),
+        finish_reason=None if answer.finish_reason is None else safe_str(answer.finish_reason),
+        conversation=plain(answer.conversation),
+        turns=tuple(normalize(turn, place) for turn in answer.turns or ()),
+        wire_attempts=tuple(w for w in answer.wire_attempts or () if isinstance(w, WireAttempt)),
+        duration_ms=_number(answer.duration_ms),
+        steps=_whole(answer.steps),
+        logs=_text(answer.logs),
+    )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else safe_str(value)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def tool_call(call: Any, place: str = "the agent") -> ToolCall:
+    """A ``ToolCall``, or a dict with its fields (also ``toolName``, ``toolCallId``), made plain."""
+    if isinstance(call, Mapping):
+        call = _call_from_mapping(call, place)
+    if not isinstance(call, ToolCall):
+        raise AgentFailed(
+            f"{place} returned a tool call that is {_named(call)}; "
+            "allowed: a ToolCall, or a dict with name, args, result"
+        )
+    failed = call.status == "error" or call.error is not None
+    return ToolCall(
+        name=safe_str(call.name),
+        args=plain(call.args),
+        result=_result(call.result, place),
+        id=None if call.id is None else safe_str(call.id),
+        error=None if call.error is None else safe_str(call.error),
+        status="error" if failed else "ok",
+        asked=bool(call.asked),
+        approved=None if call.approved is None else bool(call.approved),
+        turn=_whole(call.turn) or 0,
+    )
+
+
+def _call_from_mapping(call: Mapping[Any, Any], place: str) -> ToolCall:
+    names = [field.name for field in fields(ToolCall)]
+    found = {_ALIASES.get(str(key), str(key)): value for key, value in call.items()}
+    unknown = [key for key in found if key not in names]
+    if "name" not in found or unknown:
+        what = (
+            f"has no name but {sorted(found)}"
+            if "name" not in found
+            else f"has an unknown key {unknown[0]!r}"
+        )
+        hint = did_you_mean(unknown[0], names) if unknown else f"; known: {', '.join(names)}"
+        raise AgentFailed(f"{place} returned a tool call that {what}{hint}")
+    return ToolCall(**found)
+
+
+def _result(result: Any, place: str, depth: int = 0) -> Any:
+    """A tool's result; tables in it become ``{"columns", "data", "row_count"}`` of plain values."""
+    if isinstance(result, Mapping) and depth < 3:
+        return {safe_str(key): _result(item, place, depth + 1) for key, item in result.items()}
+    if isinstance(result, list | tuple | str | Mapping) or result is None:
+        return plain(result)
+    table = as_table(result, place)
+    if table is None:
+        return plain(result)
+    records = [{name: plain(cell) for name, cell in row.items()} for row in table.records()]
+    return {"columns": table.names, "data": records, "row_count": table.row_count}
+
+
+def _usage(usage: Any, place: str) -> Usage | None:
+    if usage is None:
+        return None
+    names = [field.name for field in fields(Usage)]
+    if isinstance(usage, Mapping):
+        unknown = [str(key) for key in usage if key not in names]
+        if unknown:
+            raise AgentFailed(
+                f"{place} returned usage with an unknown key {unknown[0]!r}{did_you_mean(unknown[0], names)}"
+            )
+        return Usage(**{str(key): _whole(value) for key, value in usage.items()})
+    if isinstance(usage, Usage):
+        return Usage(**{name: _whole(getattr(usage, name)) for name in names})
+    raise AgentFailed(
+        f"{place} returned usage that is {_named(usage)}; allowed: a Usage, or a dict of counts"
+    )
+
+
+def answer_from_mapping(form: Mapping[str, Any], place: str) -> Answer:
+    """An answer written as JSON by a program: the fields of ``Answer``, ``data`` a list of objects.
+
+    ``data`` may also be ``{columns, rows}`` (with ``types``). Raises ``AgentFailed`` for unknown keys.
+    """
+    unknown = [str(key) for key in form if key not in _ANSWER]
+    if unknown:
+        raise AgentFailed(
+            f"{place} answered with an unknown key {unknown[0]!r}{did_you_mean(unknown[0], _ANSWER)}"
+        )
+    values = dict(form)
+    if isinstance(values.get("data"), Mapping):
+        values["data"] = _table_form(values["data"], place)
+    turns = values.pop("turns", None) or ()
+    made = tuple(answer_from_mapping(turn, place) if isinstance(turn, Mapping) else turn for turn in turns)
+    return normalize(Answer(**values, turns=made), place)
+
+
+def _table_form(form: Mapping[str, Any], place: str) -> Table:
+    columns, rows = form.get("columns"), form.get("rows", form.get("data"))
+    try:
+        if not isinstance(columns, list) or not isinstance(rows, list):
+            raise ValueError(f"found the keys {sorted(map(str, form))}")
+        pairs = [(c, None) if isinstance(c, str) else (c[0], c[1]) for c in columns]
+        types = dict(form.get("types") or {})
+        if rows and all(isinstance(row, Mapping) for row in rows):
+            rows = [[row.get(name) for name, _ in pairs] for row in rows]
+        return Table.from_rows([n for n, _ in pairs], rows, [types.get(n, kind) for n, kind in pairs])
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise AgentFailed(
+            f"{place} answered with data that is no table: {error}; "
+            "allowed: a list of objects, or {columns: [names], rows: [lists]}"
+        ) from error

@@ -1,0 +1,52 @@
+"""From a target to an agent: the one table of schemes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, RunsTask, unsupported
+from pytest_agenteval.agents.function import adapt
+from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.validation import did_you_mean
+
+__all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "check_target", "make_agent",
+           "unsupported"]  # fmt: skip
+
+SCHEMES: Mapping[str, str] = {
+    "python": "function",
+    "command": "command",
+    "http": "http",
+    "replay": "replay",
+    "nao": "nao",
+    "dazense": "nao",
+    "pda": "nao",
+    "llm": "llm",
+}
+"""Scheme -> its module in ``agents``, which has ``build(target, context) -> RunnableAgent``."""
+
+_FORMS = "python:pkg.mod:name, command:PROGRAM, http:URL, nao:URL, dazense:URL, pda:URL, llm:, replay:FILE"
+
+
+def check_target(target: str, place: str = "--agent-target") -> str:
+    """The scheme of ``target``. Raises ``SettingsError`` for an unknown one; imports nothing."""
+    scheme, colon, _ = target.partition(":")
+    if scheme == "https":
+        return "http"
+    if not colon or scheme not in SCHEMES:
+        hint = did_you_mean(scheme, SCHEMES) if colon else ""
+        near = hint if hint.startswith(", did") else ""
+        raise SettingsError(f"{place}: unknown target {target!r}{near or ';'} known: {_FORMS}")
+    return scheme
+
+
+def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgent:
+    """The agent behind ``target``.
+
+    Raises ``SettingsError`` for an unknown scheme or bad configuration, ``AgentFailed`` when what it
+    names cannot be loaded.
+    """
+    scheme = check_target(target)
+    module = importlib.import_module(f"pytest_agenteval.agents.{SCHEMES[scheme]}")
+    agent: RunnableAgent = module.build(target, context or AgentContext())
+    return agent

@@ -1,0 +1,162 @@
+"""Keeping secrets out of everything that is written: results, journals, recordings, errors, logs."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+MASK = "***"
+
+SECRET_NAME = re.compile(
+    r"pass(word|wd|phrase)?$|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|(^|[-_])key$|credential"
+    r"|^(proxy-)?authorization$|^(set-)?cookie$|dsn$|connection[-_]?string",
+    re.IGNORECASE,
+)
+"""Names (of variables, headers, keys) whose values are secret whatever they look like."""
+
+_SHAPES = (
+    # Authorization: Bearer xyz, "authorization": "Basic xyz"
+    (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[\w.~+/-]{8,}=*)[\w.~+/-]+=*"), r"\1\2" + MASK),
+    # scheme://user:password@host
+    (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@?#\"']*:)[^\s/@\"']+(?=@)"), r"\1" + MASK),
+    # ?password=xyz, api_key=xyz, token: xyz (not "tokens: 12")
+    (
+        re.compile(
+            r"(?i)\b((?:[a-z0-9]+[-_])*(?:password|passwd|pwd|secret|api[-_]?key|apikey|access[-_]?token"
+            r"|auth[-_]?token|token)[\"']?\s*[=:]\s*[\"']?)(?!\*\*\*)[^\s\"'&,;)}\]]{4,}"
+        ),
+        r"\1" + MASK,
+    ),
+    # keys known by their first letters
+    (re.compile(r"\b(sk-|ghp_|gho_|github_pat_|xox[abps]-|AKIA|AIza|glpat-|dapi)[\w-]{12,}"), r"\1" + MASK),
+)
+_HINTS = ("earer", "asic", "EARER", "ASIC", "://", "pass", "PASS", "Pass", "pwd", "PWD", "ecret", "ECRET",
+          "key", "KEY", "Key", "oken", "OKEN", "sk-", "gh", "github_pat_", "xox", "AKIA", "AIza",
+          "glpat-", "dapi")  # fmt: skip
+
+
+class Redactor:
+    """Knows the secrets of a run and takes them out of texts and JSON structures.
+
+    Thread-safe; secrets may be added while it is in use (a token comes with the login). Beside
+    those it knows, it masks what has the shape of one: Authorization headers, passwords in URLs,
+    ``password=...``, keys with a known beginning.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._lock = threading.Lock()
+        self._known: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self.add(*secrets)
+
+    def add(self, *secrets: str | None) -> None:
+        """Secrets, each masked from now on wherever it stands (from 4 characters on)."""
+        self._extend(form for secret in secrets if secret for form in _forms(secret))
+
+    def add_named(self, name: str, value: Any) -> None:
+        """A value read from the environment or a project file, under the name it has there.
+
+        A secret name (``X_API_KEY``) makes any value a secret; else short words, numbers and plain
+        URLs stay readable (masking ``shop`` would spoil every answer that says it); of a URL with a
+        password that is the secret.
+        """
+        text = "" if value is None else str(value)
+        if "://" in text:
+            self._extend(form for part in _url_secrets(text) for form in _forms(part))
+            if not (SECRET_NAME.search(name) and not name.lower().endswith("dsn")):
+                return
+        if SECRET_NAME.search(name) or _looks_secret(text):
+            self.add(text)
+
+    def _extend(self, forms: Iterable[str]) -> None:
+        with self._lock:
+            known = self._known | frozenset(forms)
+            if known == self._known:
+                return
+            longest_first = sorted(known, key=len, reverse=True)
+            self._known = known
+            self._pattern = re.compile("|".join(map(_whole, longest_first)))
+
+    def text(self, text: str) -> str:
+        """``text`` with every secret as ``***``."""
+        pattern, known = self._pattern, self._known
+        if pattern is not None and any(secret in text for secret in known):
+            text = pattern.sub(MASK, text)
+        if any(hint in text for hint in _HINTS):
+            for shape, replacement in _SHAPES:
+                text = shape.sub(replacement, text)
+        return text
+
+    __call__ = text
+
+    def data(self, value: Any, depth: int = 0) -> Any:
+        """A structure of dicts, lists and scalars with secrets masked in its texts.
+
+        The value of a key with a secret name (``authorization``, ``password``, ``api_key``) is masked
+        whole. Other objects are passed through.
+        """
+        if isinstance(value, str):
+            return self.text(value)
+        if depth > 60:
+            return value
+        if isinstance(value, Mapping):
+            return {
+                (self.text(key) if isinstance(key, str) else key): (
+                    MASK if _secret_entry(key, item) else self.data(item, depth + 1)
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.data(item, depth + 1) for item in value]
+        if isinstance(value, tuple) and type(value) is tuple:
+            return tuple(self.data(item, depth + 1) for item in value)
+        return value
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self._known)} forms)"
+
+
+def _secret_entry(key: Any, item: Any) -> bool:
+    return isinstance(key, str) and isinstance(item, str) and bool(item) and bool(SECRET_NAME.search(key))
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """The secret as it may be written: as is, in JSON, in a URL, in repr."""
+    if len(secret.strip()) < 4:
+        return
+    escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield from {secret, secret.strip(), *escaped, repr(secret)[1:-1]}
+    yield from {quote(secret, safe="", errors="replace"), quote_plus(secret, errors="replace")}
+
+
+def _whole(secret: str) -> str:
+    """Short secrets count only as whole words: masking 'shop' inside 'workshop' tells nobody anything."""
+    body = re.escape(secret)
+    return rf"(?<!\w){body}(?!\w)" if len(secret) < 8 else body
+
+
+def _looks_secret(text: str) -> bool:
+    stripped = text.strip()
+    if len(stripped) < 8 or re.fullmatch(r"[\d.,:_-]+|[A-Za-z]+([ ._/-][A-Za-z]+)*", stripped):
+        return False
+    return not re.fullmatch(r"[\w-]+:[\w./-]+|[./~]?[\w.-]*/[\w./-]+", stripped)
+
+
+def _url_secrets(url: str) -> Iterable[str]:
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return
+    if password:
+        yield password
+        yield unquote(password)
+    for entry in parts.query.split("&"):
+        name, _, value = entry.partition("=")
+        if value and SECRET_NAME.search(name):
+            yield value
+            yield unquote(value)
