@@ -1,0 +1,152 @@
+"""The run's budget: one ledger that all workers of a run share through a small file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pytest_agenteval.errors import AgentFailed, BudgetSpent
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a run may spend, in USD (``limit`` ``None``: anything), and what it has spent.
+
+    ``path`` is a file in the run's folder that all workers of the run use; ``None`` keeps the
+    ledger in this process. Thread-safe.
+    """
+
+    limit: float | None
+    path: Path | None = None
+    _memory: Spent = field(init=False)
+    _lock: threading.Lock = field(init=False, repr=False)
+    _numbers: Iterator[int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._memory = Spent()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[Bill]:
+        """Around one paid call: ``with ledger.call() as bill: ...; bill.cost = 0.01``.
+
+        Before the call the dearest one seen so far is reserved; raises ``BudgetSpent`` when it does
+        not fit. So the overrun stays below what the calls in flight cost. A call that raises is
+        billed what its error knows (``error.answer.cost``).
+        """
+        key = self._reserve()
+        bill = Bill()
+        try:
+            yield bill
+        except AgentFailed as error:
+            if bill.cost is None and error.answer is not None:
+                bill.cost = error.answer.cost
+            bill.failed = True
+            raise
+        except BaseException:
+            bill.failed = True
+            raise
+        finally:
+            self._settle(key, bill)
+
+    def spent(self) -> Spent:
+        """The ledger as it stands."""
+        with self._state() as state:
+            return Spent(**asdict(state))
+
+    def _reserve(self) -> str:
+        key = f"{os.getpid()}:{next(self._numbers)}"
+        with self._state() as state:
+            state.forget_the_dead()
+            if self.limit is not None and not state.fits(self.limit):
+                state.stopped += 1
+                raise BudgetSpent(self._refusal(state))
+            state.reserved[key] = state.dearest
+        return key
+
+    def _settle(self, key: str, bill: Bill) -> None:
+        with self._state() as state:
+            state.reserved.pop(key, None)
+            state.calls += 1
+            if bill.cost is not None:
+                state.usd += bill.cost
+                state.dearest = max(state.dearest, bill.cost)
+            elif not bill.failed:
+                state.unpriced += 1
+
+    def _refusal(self, state: Spent) -> str:
+        held = sum(state.reserved.values())
+        under_way = f", ${held:.4f} reserved for {len(state.reserved)} calls under way" if held else ""
+        return (
+            f"the run's budget of ${self.limit:.2f} allows no further call: ${state.usd:.4f} spent"
+            f"{under_way}, the dearest call cost ${state.dearest:.4f} (--agent-budget)"
+        )
+
+    @contextlib.contextmanager
+    def _state(self) -> Iterator[Spent]:
+        """The state for this process alone, written back afterwards, also when the block raises."""
+        if self.path is None:
+            with self._lock:
+                yield self._memory
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            state = Spent(**json.loads(self.path.read_text())) if self.path.exists() else Spent()
+            try:
+                yield state
+            finally:
+                # rename: a worker that is killed while writing must not leave half a ledger
+                fresh = self.path.with_suffix(".new")
+                fresh.write_text(json.dumps(asdict(state)))
+                fresh.replace(self.path)
+
+
+@dataclass(slots=True)
+class Spent:
+    """A ledger's state. ``usd`` spent on ``calls`` calls, ``unpriced`` of them at an unknown price.
+
+    ``dearest`` is the dearest call (USD), ``reserved`` what is held for calls under way (USD by
+    ``process:number``), ``stopped`` counts calls that the budget did not allow.
+    """
+
+    usd: float = 0.0
+    dearest: float = 0.0
+    calls: int = 0
+    unpriced: int = 0
+    stopped: int = 0
+    reserved: dict[str, float] = field(default_factory=dict)
+
+    def fits(self, limit: float) -> bool:
+        """Whether one more call, as dear as the dearest, stays within ``limit``."""
+        # a billionth of slack: ten calls of 0.1 sum to a little more than 1.0
+        return self.usd < limit and self.usd + sum(self.reserved.values()) + self.dearest <= limit + 1e-9
+
+    def forget_the_dead(self) -> None:
+        """Give back what processes reserved that are gone."""
+        for key in list(self.reserved):
+            pid = int(key.partition(":")[0])
+            if pid == os.getpid():
+                continue
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                del self.reserved[key]
+            except PermissionError:
+                continue
+
+
+@dataclass(slots=True)
+class Bill:
+    """What one call cost in USD; ``None``: not known."""
+
+    cost: float | None = None
+    failed: bool = False

@@ -1,0 +1,100 @@
+"""What tokens cost: the project's own prices, then genai-prices, then the deprecated ``llm.meta.costs``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_agenteval.types import Prices, Usage
+
+MILLION = 1_000_000
+
+# our names of providers -> those of genai-prices, where they differ
+GENAI_PROVIDERS: Mapping[str, str] = {
+    "gemini": "google",
+    "vertex": "google",
+    "bedrock": "aws",
+    "xai": "x-ai",
+    "moonshot": "moonshotai",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens by the kind that is priced: ``input`` here leaves the cached ones out."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+    @classmethod
+    def of(cls, usage: Usage | None) -> Tokens | None:
+        """The kinds of ``usage``; ``None`` when input or output is unknown."""
+        if usage is None or usage.input is None or usage.output is None:
+            return None
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        return cls(max(0, usage.input - read - write), read, write, usage.output)
+
+
+def cost(
+    model: str, usage: Usage | None, own: Prices | None = None, meta: Prices | None = None
+) -> float | None:
+    """USD for ``usage`` of ``provider:model``; ``None`` where a token that was used has no known price.
+
+    Each kind of token takes the first price found: ``own`` (the model's ``costs`` in the project
+    file), genai-prices, ``meta`` (``llm.meta.costs``).
+    """
+    tokens = Tokens.of(usage)
+    if tokens is None:
+        return None
+    if own is None:
+        known = _genai(model, tokens)
+        if known is not None:
+            return known
+    parts = [
+        _part(model, kind, tokens, own, meta) for kind in ("input", "cache_read", "cache_write", "output")
+    ]
+    return None if None in parts else float(sum(part for part in parts if part is not None))
+
+
+def _part(model: str, kind: str, tokens: Tokens, own: Prices | None, meta: Prices | None) -> float | None:
+    count: int = getattr(tokens, kind)
+    if count == 0:
+        return 0.0
+    price = _price(own, kind)
+    if price is None and own is not None:
+        known = _genai(model, Tokens(**{k: count if k == kind else 0 for k in Tokens.__slots__}))
+        if known is not None:
+            return known
+    if price is None:
+        price = _price(meta, kind)
+    return None if price is None else count * price / MILLION
+
+
+def _price(prices: Prices | None, kind: str) -> float | None:
+    """The price of one kind; a cached input token without one of its own costs what any input does."""
+    if prices is None:
+        return None
+    given: float | None = getattr(prices, kind)
+    return prices.input if given is None and kind != "output" else given
+
+
+def _genai(model: str, tokens: Tokens) -> float | None:
+    """What genai-prices says, ``None`` for a provider or model it does not know."""
+    from genai_prices import Usage as GenaiUsage
+    from genai_prices import calc_price
+
+    provider, _, name = model.partition(":")
+    usage = GenaiUsage(
+        input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
+        cache_read_tokens=tokens.cache_read,
+        cache_write_tokens=tokens.cache_write,
+        output_tokens=tokens.output,
+    )
+    known = provider.lower()
+    try:
+        price = calc_price(usage, name, provider_id=GENAI_PROVIDERS.get(known, known))
+    except LookupError:
+        return None
+    return float(price.total_price)
