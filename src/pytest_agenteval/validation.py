@@ -21,10 +21,11 @@ class Fault:
     severity: str = "error"
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word nearest to ``word``, if one is near enough."""
-    near = difflib.get_close_matches(word.lower(), {k.lower(): k for k in known}, n=1, cutoff=0.6)
-    return next((k for k in known if near and k.lower() == near[0]), None)
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word nearest to ``word``, if one is near enough (``cutoff`` 0..1, difflib's ratio)."""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[near[0]] if near else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,89 @@
+"""Which YAML files are case files: by globs, by name, or by a look at the bytes.
+
+Nothing here imports YAML before a line of the file looks like a case's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal
+
+SUFFIXES = (".yml", ".yaml")
+ASKING = ("prompt", "question", "say", "input")
+"""The keys that make a mapping a case."""
+
+_WORDS = rb"[\"']?(?:prompt|question|say|input)[\"']?\s*:(?=\s|$)"
+_ANYWHERE = re.compile(rb"(?:^|[\s{,\-\[])" + _WORDS, re.MULTILINE)
+_AT_MARGIN = re.compile(rb"^(?:\xef\xbb\xbf)?" + _WORDS, re.MULTILINE)
+# a list, flow style (no template's {{ or {%), or cases:, beginning at the margin
+_CASES_AT_MARGIN = re.compile(
+    rb"^(?:\xef\xbb\xbf)?(?:---[ \t]+)?(?:-(?:\s|$)|\[|\{(?![{%#])|[\"']?cases[\"']?\s*:)", re.MULTILINE
+)
+_DATASET_CASES = re.compile(rb"^[\"']?eval_test_cases[\"']?\s*:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Why a file is ours. ``strict``: it must hold cases; otherwise it is ours only if it does."""
+
+    kind: Literal["cases", "dataset"]
+    strict: bool
+
+
+def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = False) -> Claim | None:
+    """Whether ``path`` is a case file of the project at ``root``; ``None``: leave it alone.
+
+    ``globs`` is ini ``agenteval_files``, relative to ``root`` (``*`` crosses ``/``); ``named`` says
+    that the file itself stands on the command line. Raises ``OSError`` for an unreadable file.
+    """
+    if path.suffix not in SUFFIXES or "outputs" in _folders(path, root):
+        return None
+    if path.name.startswith("dataset.") and path.parent.parent.name == "datasets":
+        return Claim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
+    if named or any(fnmatch(_relative(path, root), glob) for glob in globs):
+        return Claim("cases", strict=True)
+    if globs or "tests" not in (*_folders(path, root), root.name):
+        return None
+    return Claim("cases", strict=False) if sniff(path.read_bytes()) else None
+
+
+def sniff(data: bytes) -> bool:
+    """Whether the bytes of a YAML file hold a case, or are broken where they would.
+
+    A top-level ``prompt`` (or alias), or one in the first entry of ``cases:``, of a list or of
+    several documents.
+    """
+    if _AT_MARGIN.search(data):
+        return True
+    if not (_ANYWHERE.search(data) and _CASES_AT_MARGIN.search(data)):
+        return False
+    from pytest_agenteval.cases.document import first_entry_keys
+
+    keys = first_entry_keys(data)
+    return keys is None or not keys.isdisjoint(ASKING)
+
+
+def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> list[tuple[Path, Claim]]:
+    """Every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
+    found: dict[Path, Claim] = {}
+    for path in paths:
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for entry in inside:
+            if entry.suffix in SUFFIXES and entry.is_file():
+                reason = claim(entry, root=root, globs=globs, named=entry == path)
+                if reason is not None:
+                    found.setdefault(entry, reason)
+    return list(found.items())
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def _folders(path: Path, root: Path) -> tuple[str, ...]:
+    inside = path.relative_to(root) if path.is_relative_to(root) else path
+    return inside.parts[:-1]

@@ -1,0 +1,193 @@
+"""A YAML file into cases: every fault of the file at once, each with its line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_agenteval.cases.build import CaseBuilder, CheckParser, ParseComparison, Rules, Source
+from pytest_agenteval.cases.discovery import ASKING
+from pytest_agenteval.cases.document import Entry, Node, Reader, compose, first_case, found, read_text
+from pytest_agenteval.cases.keys import BY_NAME, CANONICAL, FILE_KEYS, NOT_DEFAULTS
+from pytest_agenteval.cases.model import Budget, Case
+from pytest_agenteval.cases.values import budget as read_budget
+from pytest_agenteval.cases.values import version as read_version
+from pytest_agenteval.errors import Problem
+from pytest_agenteval.validation import closest
+
+PYTEST_MARKS = frozenset(
+    ("skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "tryfirst", "trylast",
+     "agenteval")
+)  # fmt: skip
+"""Marks that pytest and this plugin always have; no tag may be called like one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """The cases of a file, in file order, and everything that is wrong with it.
+
+    ``cases`` holds the good ones even where others have errors; ``ours`` is false for a file that
+    was only sniffed and holds no case after all.
+    """
+
+    cases: tuple[Case, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    ours: bool = True
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that make the file a broken case file."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """The problems that are only to be told."""
+        return tuple(problem for problem in self.problems if problem.severity != "error")
+
+
+def load_cases(
+    path: Path,
+    *,
+    checks: CheckParser,
+    claimed: bool = True,
+    strict: bool = False,
+    databases: Collection[str] | None = None,
+    marks: Collection[str] = PYTEST_MARKS,
+    parse_comparison: ParseComparison | None = None,
+) -> LoadedFile:
+    """The cases of one file.
+
+    ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``claimed``:
+    the file must hold cases (``discovery.Claim.strict``); otherwise one without is not ours.
+    ``strict`` is ``--agent-strict``; ``databases`` the configured names, ``None`` where a fixture
+    defines them; ``marks`` the registered marks. Raises ``OSError`` for an unreadable file.
+    """
+    text, problem = read_text(path)
+    roots: list[Node] = []
+    if problem is None:
+        roots, problem = compose(path, text)
+    if problem is not None:
+        return LoadedFile(problems=(problem,))
+    if not claimed:
+        first = first_case(roots)
+        if first is None or not any(key.value in ASKING for key, _ in first.value if key.id == "scalar"):
+            return LoadedFile(ours=False)
+    if not roots:
+        return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
+    reader = Reader(path)
+    rules = Rules(
+        checks=checks, parse_comparison=parse_comparison, databases=databases, marks=marks, strict=strict
+    )
+    sources = [source for root in roots for source in _sources(reader, root, strict, len(roots) > 1)]
+    cases = [case for source in sources for case in CaseBuilder(reader, source, rules).build()]
+    _refuse_twins(reader, cases)
+    problems = sorted(reader.problems, key=lambda entry: (entry.line, entry.column))
+    return LoadedFile(tuple(cases), tuple(problems))
+
+
+def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[Source]:
+    """Every mapping of a document that stands for a case."""
+    if root.id == "sequence":
+        for entry in root.value:
+            yield from _source(reader, entry, strict, {}, None, several=True)
+    elif root.id == "mapping":
+        entries = reader.entries(root)
+        if "cases" in entries:
+            yield from _listed(reader, entries, strict)
+        else:
+            yield from _source(reader, root, strict, {}, None, several)
+    else:
+        yield from _source(reader, root, strict, {}, None, several)
+
+
+def _listed(reader: Reader, entries: dict[str, Entry], strict: bool) -> Iterator[Source]:
+    """The cases of ``cases:``, with ``defaults`` and the file's ``budget``."""
+    for name, entry in entries.items():
+        if name in CANONICAL and name not in FILE_KEYS:
+            reader.error(entry.key, f"{name!r} beside cases: belongs to each case, or under defaults:")
+        elif name not in FILE_KEYS:
+            _unknown(reader, entry, strict)
+    if "version" in entries:
+        read_version(reader, entries["version"].value, "version")
+    limit = read_budget(reader, entries["budget"].value, "budget") if "budget" in entries else None
+    defaults: dict[str, Entry] = {}
+    if "defaults" in entries:
+        node = entries["defaults"].value
+        if node.id == "mapping":
+            defaults = _canonical(reader, node, strict)
+            for name in NOT_DEFAULTS:
+                if (wrong := defaults.pop(name, None)) is not None:
+                    reader.error(wrong.key, f"defaults: {wrong.key.value!r} belongs to each case")
+        else:
+            reader.error(node, f"defaults: expected a mapping, found {found(node)}")
+    listed = entries["cases"].value
+    if listed.id != "sequence":
+        reader.error(listed, f"cases: expected a list, found {found(listed)}")
+    elif not listed.value:
+        reader.error(listed, "cases is empty")
+    else:
+        for entry in listed.value:
+            yield from _source(reader, entry, strict, defaults, limit, several=True)
+
+
+def _source(
+    reader: Reader,
+    node: Node,
+    strict: bool,
+    defaults: dict[str, Entry],
+    limit: Budget | None,
+    several: bool,
+) -> Iterator[Source]:
+    if node.id != "mapping":
+        reader.error(node, f"a case must be a mapping of keys, found {found(node)}")
+        return
+    own = _canonical(reader, node, strict)
+    if "version" in own:
+        read_version(reader, own["version"].value, "version")
+    yield Source(node, own, defaults, several, limit)
+
+
+def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, Entry]:
+    """Known keys by their name; others are reported."""
+    own: dict[str, Entry] = {}
+    for written, entry in reader.entries(node).items():
+        name = CANONICAL.get(written)
+        if name is None:
+            _unknown(reader, entry, strict)
+        elif name in own:
+            first = own[name].key
+            line = first.start_mark.line + 1
+            reader.error(entry.key, f"{written!r} is the same key as {first.value!r} on line {line}")
+        else:
+            own[name] = entry
+    return own
+
+
+def _unknown(reader: Reader, entry: Entry, strict: bool) -> None:
+    """An unknown key: an error when it is close to a known one, or under ``--agent-strict``."""
+    name = entry.key.value
+    if name.startswith("x-"):
+        return
+    if name == "defaults":
+        reader.error(entry.key, "'defaults' needs cases: beside it")
+    elif near := closest(name, [*CANONICAL, "cases", "defaults"], cutoff=0.75):
+        reader.error(entry.key, f"unknown key {name!r}, did you mean {near!r}?")
+    else:
+        tell = reader.error if strict else reader.warn
+        tell(entry.key, f"unknown key {name!r} is ignored; a note of your own is written x-{name}")
+
+
+def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
+    """Two cases of one id are an error at the second."""
+    first: dict[str, Case] = {}
+    for case in cases:
+        twin = first.setdefault(case.id, case)
+        if twin is not case:
+            shown = f"{case.name!r}" if case.name == twin.name else f"{case.name!r} and {twin.name!r}"
+            text = f"two cases have the id {case.id!r} ({shown}), the first on line {twin.line}"
+            reader.problems.append(Problem(case.path, case.line, 1, text))
+            reader.errors += 1
+
+
+__all__ = ["BY_NAME", "PYTEST_MARKS", "CheckParser", "LoadedFile", "load_cases"]
