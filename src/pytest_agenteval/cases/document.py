@@ -55,7 +55,7 @@ class Reader:
         self._add(place, text, "warning")
 
     def _add(self, place: Node, text: str, severity: str) -> None:
-        mark = getattr(place, "start_mark", place)
+        mark: Any = getattr(place, "start_mark", place)
         problem = Problem(self.path, mark.line + 1, mark.column + 1, text, severity)
         # a default is read once per case that takes it, its fault is one fault
         if severity == "error":
@@ -104,7 +104,7 @@ class Reader:
         kind = node.tag.removeprefix(_SAFE)
         text: str = node.value
         if kind == "str":
-            if node.style is None and text[-1:].isdigit() and _EXPONENT.fullmatch(text):
+            if not node.style and text[-1:].isdigit() and _EXPONENT.fullmatch(text):
                 return float(text)
             return text
         if kind in ("null", "value", "merge"):
@@ -140,7 +140,7 @@ def _construct(kind: str, node: Node) -> Any:
 def surprise(node: Node) -> str | None:
     """What YAML 1.1 makes of a plain scalar that people mean otherwise; ``None``: no surprise."""
     kind, text = node.tag.removeprefix(_SAFE), node.value
-    if node.style is not None:
+    if node.style:
         return None
     if kind == "bool" and text.lower() not in ("true", "false"):
         return f"the boolean {str(_construct(kind, node)).lower()}"
@@ -238,7 +238,7 @@ def _too_deep(path: Path, text: str) -> Problem | None:
             aliases += 1
         if depth > MAX_DEPTH or aliases > MAX_ALIASES:
             limit = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_ALIASES:,} aliases"
-            mark = event.start_mark
+            mark: Any = event.start_mark
             return Problem(path, mark.line + 1, mark.column + 1, f"more than {limit}, the most allowed")
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_agenteval.cases.document import Node, Reader, found, surprise
 from pytest_agenteval.cases.model import Budget, Mark, PassRule, Xfail
-from pytest_agenteval.settings import MODEL
+from pytest_agenteval.option_table import MODEL
 from pytest_agenteval.validation import did_you_mean
 
 Read = Callable[[Reader, Node, str], Any]
@@ -43,7 +43,7 @@ def name(reader: Reader, node: Node, key: str) -> str | None:
     """A name, as written."""
     if node.id != "scalar":
         reader.error(node, f"{key}: expected text, found {found(node)}")
-    elif not node.value.strip() or (node.tag.endswith(":null") and node.style is None):
+    elif not node.value.strip() or node.tag.endswith(":null"):
         reader.error(node, f"{key} is empty")
     else:
         return str(node.value).strip()
@@ -134,9 +134,10 @@ def amount(above: bool = False) -> Read:
 
     def read(reader: Reader, node: Node, key: str) -> float | None:
         value = reader.scalar(node) if node.id == "scalar" and not surprise(node) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            if value > 0 or (value == 0 and not above):
-                return float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = float(value)
+            if math.isfinite(number) and (number > 0 or (number == 0 and not above)):
+                return number
         allowed = "a number above 0" if above else "a number, 0 or more"
         reader.error(node, f"{key}: expected {allowed}, found {found(node)}")
         return None
@@ -160,7 +161,7 @@ def one_of(*words: str) -> Read:
 
 def pass_rule(reader: Reader, node: Node, key: str) -> PassRule | None:
     """``all``, ``any``, ``majority``, a share from 0 to 1, or ``2/3``."""
-    if node.id == "scalar" and node.style in (None, "'", '"'):
+    if node.id == "scalar":
         written = node.value.strip()
         if written in ("all", "any", "majority"):
             return PassRule(written, 1.0)
