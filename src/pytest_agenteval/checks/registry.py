@@ -30,7 +30,7 @@ BUILTIN: Mapping[str, str] = {
     "chart": "chart:ChartCheck",
     "factuality": "judges:FactualityCheck",
     "judge": "judges:JudgeCheck",
-    "budget": "usage:BudgetCheck",
+    "budget": "budget:BudgetCheck",
     "python": "python:PythonCheck",
 }
 """Type -> ``module:class`` below this package."""

@@ -1,43 +1,75 @@
-"""The budget check: the case key ``budget``, checked after the fact."""
+"""What an attempt may use: the case key ``budget``, and what the check of that name shares with it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from dataclasses import dataclass
+from typing import Protocol
 
-from pydantic import Field, model_validator
-
-from pytest_agenteval.checks.base import Check, require_one
-from pytest_agenteval.checks.limits import LIMITS, over_budget, unknown_use
 from pytest_agenteval.errors import CheckFailed
-from pytest_agenteval.types import CheckResult, Evidence
+from pytest_agenteval.types import CheckResult, Evidence, Severity, Used
 
-Count = Annotated[int, Field(ge=0)]
+LIMITS = ("tokens", "cost", "duration_ms", "tool_calls", "sql_queries")
 
 
-class BudgetCheck(Check):
-    """The attempt used no more than this."""
+class Limited(Protocol):
+    """Anything with the five limits (``cases.model.Budget``, the budget check); ``None``: no limit."""
 
-    type: Literal["budget"] = "budget"
-    tokens: Count | None = Field(default=None, description="tokens in and out")
-    cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="USD")
-    duration_ms: Annotated[float, Field(ge=0)] | None = Field(default=None, description="milliseconds")
-    tool_calls: Count | None = Field(default=None, description="calls of any tool")
-    sql_queries: Count | None = Field(default=None, description="statements executed")
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out."""
+        ...
 
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
-        require_one(self, *LIMITS)
-        return self
+    @property
+    def cost(self) -> float | None:
+        """USD."""
+        ...
+
+    @property
+    def duration_ms(self) -> float | None:
+        """Milliseconds."""
+        ...
+
+    @property
+    def tool_calls(self) -> int | None:
+        """Calls of any tool."""
+        ...
+
+    @property
+    def sql_queries(self) -> int | None:
+        """Statements executed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCheck:
+    """The case key ``budget`` on one attempt; it says nothing about the answer itself."""
+
+    limits: Limited
+    type: str = "limit"
+    name: str | None = None
+    severity: Severity = "fail"
+    turn: int | None = None
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Compare with what was used. Raises ``CheckFailed`` when the agent does not say."""
-        over = over_budget(self, evidence.used)
-        if over:
-            return self.result(False, f"budget: {', '.join(over)}", reason="budget")
-        unknown = unknown_use(self, evidence.used)
-        if unknown:
-            raise CheckFailed(f"budget: {' and '.join(unknown)} not known; {_remedy(unknown)}")
-        return self.result(True, "budget: kept")
+        """Compare with what was used. Raises ``CheckFailed`` when that is not known."""
+        passed, why = judge_use(self.limits, evidence.used)
+        return CheckResult(self.type, passed, why, score=float(passed), reason="budget")
+
+
+def budget_check(limits: Limited) -> LimitCheck:
+    """The check of a case's ``budget``; it loads no pydantic."""
+    return LimitCheck(limits)
+
+
+def judge_use(limits: Limited, used: Used) -> tuple[bool, str]:
+    """Whether the limits were kept, in words. Raises ``CheckFailed`` when that cannot be known."""
+    over = over_budget(limits, used)
+    if over:
+        return False, f"budget: {', '.join(over)}"
+    unknown = unknown_use(limits, used)
+    if unknown:
+        raise CheckFailed(f"budget: {' and '.join(unknown)} not known; {_remedy(unknown)}")
+    return True, "budget: kept"
 
 
 def _remedy(unknown: list[str]) -> str:
@@ -45,4 +77,27 @@ def _remedy(unknown: list[str]) -> str:
         return (
             "give the model's prices in the project file (llm.providers[].models[].costs), or drop the limit"
         )
-    return "let the agent report usage (Answer.usage), or drop the limit"
+    return "let the agent report it (Answer.usage, Answer.cost), or drop the limit"
+
+
+def over_budget(limits: Limited, used: Used) -> list[str]:
+    """What is over its limit, each ``61,200 of 60,000 tokens``; unknown use is not over."""
+    return [
+        _shown(name, getattr(used, name), getattr(limits, name))
+        for name in LIMITS
+        if getattr(limits, name) is not None
+        and getattr(used, name) is not None
+        and getattr(used, name) > getattr(limits, name)
+    ]
+
+
+def unknown_use(limits: Limited, used: Used) -> list[str]:
+    """The limited things of which it is not known how much was used."""
+    return [name for name in LIMITS if getattr(limits, name) is not None and getattr(used, name) is None]
+
+
+def _shown(name: str, used: float, limit: float) -> str:
+    if name == "cost":
+        return f"${used:,.4f} of ${limit:,.4f}"
+    unit = {"duration_ms": "ms", "tool_calls": "tool calls", "sql_queries": "SQL queries"}.get(name, name)
+    return f"{used:,.0f} of {limit:,.0f} {unit}"
