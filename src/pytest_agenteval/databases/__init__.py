@@ -1,1 +1,19 @@
-"""Databases: a URL into read-only tables."""
+"""Databases: a URL into read-only tables.
+
+::
+
+    with Databases({"shop": "duckdb:///shop.duckdb"}, folder=run_folder, root=rootdir) as databases:
+        table = databases.get("shop").reference("SELECT count(*) AS n FROM orders")
+
+References, schema look-ups and isolated copies of a DuckDB or SQLite file use a snapshot that a child
+process takes once per run: the user's file is never opened where an agent may live.
+"""
+
+from __future__ import annotations
+
+from pytest_agenteval.databases.database import Database, Databases
+from pytest_agenteval.databases.snapshots import Isolated
+from pytest_agenteval.databases.sources import redacted
+from pytest_agenteval.databases.statements import outermost_order_by
+
+__all__ = ["Database", "Databases", "Isolated", "outermost_order_by", "redacted"]

@@ -1,0 +1,250 @@
+"""``Databases``: every database of a run by name, opened when first asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_agenteval.databases.cache import ReferenceCache
+from pytest_agenteval.databases.duck import DuckFile, DuckGiven
+from pytest_agenteval.databases.snapshots import Isolated, Snapshot, Snapshots, isolated
+from pytest_agenteval.databases.sources import Source, source_of
+from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.table import Table
+from pytest_agenteval.validation import did_you_mean
+
+
+class _Engine(Protocol):
+    def query(self, sql: str, timeout: float, max_rows: int) -> Table: ...
+    def schema(self, timeout: float) -> dict[str, tuple[str, ...]]: ...
+    def interrupt(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Databases:
+    """The databases of one process of a run. Nothing is opened or copied before it is needed.
+
+    Args:
+        sources: name -> URL (``duckdb:///shop.duckdb``, ``sqlite:///x.db``, ``postgresql://...``,
+            ``:memory:``), or a connection: DuckDB, DB-API, SQLAlchemy engine or connection.
+        folder: the run's folder, the same for all of its processes: snapshots, references, copies.
+        root: relative files of URLs are relative to it.
+        timeout: seconds a query may take.
+        max_rows: rows a query may return.
+        snapshot_limit: bytes up to which a file is copied before use.
+        cached: references are run once; False for connections that live shorter than the session.
+
+    Raises ``DatabaseError`` for a source that is neither a URL nor a connection.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        *,
+        folder: Path,
+        root: Path,
+        timeout: float = 60.0,
+        max_rows: int = 100_000,
+        snapshot_limit: int = 2 * 1024**3,
+        cached: bool = True,
+    ) -> None:
+        self.folder = folder / "databases"
+        self.root = root
+        self.timeout = timeout
+        self.max_rows = max_rows
+        self.snapshot_limit = snapshot_limit
+        snapshots = Snapshots(self.folder, snapshot_limit)
+        cache = ReferenceCache(self.folder / "references") if cached else None
+        self._all = {
+            str(name): Database(source_of(str(name), value, root), self, snapshots, cache)
+            for name, value in sources.items()
+        }
+        self._snapshots = snapshots
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order they were given."""
+        return tuple(self._all)
+
+    @property
+    def urls(self) -> dict[str, str]:
+        """Name -> URL as configured, for an agent's task; connections have none."""
+        return {name: found.url for name, found in self._all.items() if found.url is not None}
+
+    def get(self, name: str | None = None) -> Database:
+        """The database ``name``; without a name the only one. Raises ``DatabaseError`` naming them."""
+        if name is None and len(self._all) == 1:
+            return next(iter(self._all.values()))
+        if name is None:
+            known = ", ".join(self._all) or "none; set agenteval_databases (name = url)"
+            raise DatabaseError(f"which database? configured: {known}")
+        if name not in self._all:
+            raise DatabaseError(f"unknown database {name!r}{did_you_mean(name, self._all)}")
+        return self._all[name]
+
+    def with_given(self, given: Any, *, cached: bool) -> Databases:
+        """These databases with those of a fixture put over them, with the same folder and limits.
+
+        ``given``: a mapping like ``sources``, or one URL or connection (named ``default``). ``cached``
+        is right for session-scoped fixtures only.
+        """
+        mapping = given if isinstance(given, Mapping) else {"default": given}
+        return Databases(
+            mapping,
+            folder=self.folder.parent,
+            root=self.root,
+            timeout=self.timeout,
+            max_rows=self.max_rows,
+            snapshot_limit=self.snapshot_limit,
+            cached=cached,
+        )
+
+    def prepare(self, names: Iterable[str] | None = None) -> None:
+        """Take the snapshots now: before an agent can write. Raises ``DatabaseError``."""
+        for name in self.names if names is None else names:
+            self.get(name).prepare()
+
+    def isolate(self, names: Iterable[str] | None = None) -> Isolated:
+        """Fresh writable copies for one attempt (all databases, or ``names``); close it afterwards.
+
+        Raises ``DatabaseError`` for what has no file to copy (servers, connections, ``:memory:``).
+        """
+        chosen = [self.get(name) for name in (self.names if names is None else names)]
+        return isolated({found.name: found.for_copies() for found in chosen}, self.folder / "isolated")
+
+    def interrupt(self) -> None:
+        """End every query of ours that is running, from any thread."""
+        for found in self._all.values():
+            found.interrupt()
+
+    def close(self) -> None:
+        """Close every connection of ours. The files in the run's folder stay: others may need them."""
+        for found in self._all.values():
+            found.close()
+
+    def __enter__(self) -> Databases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Database:
+    """One database: read-only queries, reference tables, schema, fingerprint."""
+
+    def __init__(
+        self, source: Source, limits: Databases, snapshots: Snapshots, cache: ReferenceCache | None
+    ) -> None:
+        self.name = source.name
+        self.dialect = source.dialect
+        self.url = source.url
+        self.shown = source.shown
+        self._source = source
+        self._limits = limits
+        self._snapshots = snapshots
+        self._cache = cache
+        self._guard = threading.RLock()
+        self._engine: _Engine | None = None
+        self._opened: Snapshot | None = None
+
+    def query(self, sql: str, timeout: float | None = None, max_rows: int | None = None) -> Table:
+        """Run one SELECT (never cached). Raises ``DatabaseError`` saying what, where, what to do."""
+        seconds = self._limits.timeout if timeout is None else timeout
+        rows = self._limits.max_rows if max_rows is None else max_rows
+        return self._open().query(sql, seconds, rows)
+
+    def reference(self, sql: str) -> Table:
+        """The table of a reference, run once per run and data. Raises ``DatabaseError``, also once."""
+        if self._cache is None:
+            return self.query(sql)
+        shared = self._source.kind != "given" and not self._in_memory
+        identity = self.fingerprint() or f"{self.name} {self._source.url}"
+        return self._cache.get(f"{identity}\0{sql}", lambda: self.query(sql), shared=shared)
+
+    def schema(self) -> dict[str, tuple[str, ...]]:
+        """Column names by ``schema.table``. Raises ``DatabaseError``."""
+        return self._open().schema(self._limits.timeout)
+
+    def fingerprint(self) -> str | None:
+        """What data this is: the snapshot's digest, else the file's size and time; ``None``: not known."""
+        if self._source.path is None:
+            return None
+        snapshot = self._snapshot()
+        if snapshot is not None:
+            return f"sha256:{snapshot.digest}"
+        from pytest_agenteval.databases.copier import stamp
+
+        states = [entry for entry in stamp(str(self._source.path), self._source.kind) if entry]
+        return "stat:" + ",".join(f"{size}@{time}" for size, time, _ in states)
+
+    def prepare(self) -> None:
+        """Take the snapshot of a file now. Raises ``DatabaseError``."""
+        if self._source.path is not None:
+            self._snapshot()
+
+    def for_copies(self) -> tuple[Source, Snapshot]:
+        """What an isolated copy is made from. Raises ``DatabaseError`` where there is no snapshot."""
+        if self._source.path is None:
+            raise DatabaseError(
+                f"{self._source.where}: isolate needs a DuckDB or SQLite file to copy for each attempt"
+            )
+        snapshot = self._snapshot()
+        if snapshot is None:
+            raise DatabaseError(
+                f"{self._source.where}: isolate needs a snapshot, and the file is larger than "
+                f"agenteval_snapshot_limit ({self._limits.snapshot_limit:,} bytes); raise it"
+            )
+        return self._source, snapshot
+
+    def interrupt(self) -> None:
+        """End what is running, from any thread."""
+        if self._engine is not None:
+            self._engine.interrupt()
+
+    def close(self) -> None:
+        """Close our connection; the next query opens it again."""
+        with self._guard:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+    @property
+    def _in_memory(self) -> bool:
+        return self._source.kind in ("duckdb", "sqlite") and self._source.path is None
+
+    def _snapshot(self) -> Snapshot | None:
+        return self._snapshots.of(self._source, fresh=self._cache is None)
+
+    def _open(self) -> _Engine:
+        with self._guard:
+            snapshot = self._snapshot() if self._source.path is not None else None
+            if self._engine is None or snapshot != self._opened:
+                self.close()
+                self._engine, self._opened = self._engine_for(snapshot), snapshot
+            return self._engine
+
+    def _engine_for(self, snapshot: Snapshot | None) -> _Engine:
+        source = self._source
+        if source.kind == "given":
+            return _given(source)
+        path = snapshot.path if snapshot else source.path
+        keep = snapshot is not None or source.path is None
+        if source.kind == "duckdb":
+            return DuckFile(path, source.where, keep=keep)
+        from pytest_agenteval.databases.alchemy import open_source
+
+        return open_source(source, path, keep=keep)
+
+
+def _given(source: Source) -> _Engine:
+    if source.dialect == "duckdb" and not hasattr(source.connection, "dialect"):
+        return DuckGiven(source.connection, source.where)
+    from pytest_agenteval.databases import alchemy
+
+    if hasattr(source.connection, "connect"):
+        return alchemy.SqlEngine(source.connection, source, ours=False)
+    if hasattr(source.connection, "exec_driver_sql"):
+        return alchemy.SqlConnection(source)
+    return alchemy.DbApiConnection(source)

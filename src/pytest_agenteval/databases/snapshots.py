@@ -1,0 +1,171 @@
+"""Copies of database files: one snapshot per run and file, fresh ones per isolated attempt."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.databases import copier
+from pytest_agenteval.databases.sources import Source
+from pytest_agenteval.errors import DatabaseError
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copy of a database file: its path and the sha256 of what was copied (file and log)."""
+
+    path: Path
+    digest: str
+
+
+class Snapshots:
+    """The snapshots of one run, in ``folder``; every process of the run uses the same folder.
+
+    ``limit`` is in bytes (file and log): above it no snapshot is taken.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.folder = folder
+        self.limit = limit
+        self._known: dict[tuple[Path, str], Snapshot] = {}
+
+    def of(self, source: Source, *, fresh: bool = False) -> Snapshot | None:
+        """The snapshot of ``source``'s file, taken on first need; ``None`` above the limit.
+
+        ``fresh``: the file may be rewritten between uses, so a changed file gives a new snapshot.
+        Raises ``DatabaseError`` when the file is missing, unreadable or held by another process.
+        """
+        path = _existing(source)
+        state = copier.stamp(str(path), source.kind)
+        key = (path, json.dumps(state) if fresh else "")
+        if key in self._known:
+            return self._known[key]
+        if sum(entry[0] for entry in state if entry) > self.limit:
+            return None
+        self._known[key] = self._shared(source, path, key[1])
+        return self._known[key]
+
+    def _shared(self, source: Source, path: Path, stamp: str) -> Snapshot:
+        """Taken by the first process of the run; the others wait for it."""
+        name = hashlib.sha256(f"{path}\0{stamp}".encode()).hexdigest()[:16]
+        home = self.folder / name
+        done = home / "snapshot.json"
+        with locked(self.folder / f"{name}.lock"):
+            if not done.exists():
+                _register(self.folder)
+                partial = self.folder / f"{name}.{os.getpid()}.part"
+                partial.mkdir(exist_ok=True)
+                try:
+                    taken = copy_file(source, path, partial / f"data.{source.kind}", _pids(self.folder))
+                    (partial / done.name).write_text(json.dumps(taken), encoding="utf-8")
+                    partial.replace(home)
+                finally:
+                    shutil.rmtree(partial, ignore_errors=True)
+            digest = json.loads(done.read_text(encoding="utf-8"))["digest"]
+        return Snapshot(home / f"data.{source.kind}", digest)
+
+    def register(self) -> None:
+        """Note this process as one of the run: locks it holds do not stop a snapshot."""
+        _register(self.folder)
+
+
+class Isolated:
+    """Fresh copies of databases for one attempt: ``urls`` by name, gone after ``close``."""
+
+    def __init__(self, urls: Mapping[str, str], folder: Path, originals: tuple[Source, ...]) -> None:
+        self.urls = dict(urls)
+        self._folder = folder
+        self._originals = originals
+        self._before = [_stamp(source) for source in originals]
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of databases whose original file changed since the copies were made (``os.stat`` only)."""
+        pairs = zip(self._originals, self._before, strict=True)
+        return tuple(source.name for source, before in pairs if _stamp(source) != before)
+
+    def close(self) -> None:
+        """Remove the copies."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Isolated:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def isolated(sources: Mapping[str, tuple[Source, Snapshot]], folder: Path) -> Isolated:
+    """A fresh, writable copy of each snapshot, below ``folder``, as URLs of the same kind."""
+    home = folder / uuid.uuid4().hex[:12]
+    home.mkdir(parents=True)
+    urls = {}
+    for number, (name, (source, snapshot)) in enumerate(sources.items(), start=1):
+        target = home / f"{number}.{source.kind}"
+        copy_file(source, snapshot.path, target, [])
+        urls[name] = f"{source.kind}:///{target}"
+    return Isolated(urls, home, tuple(source for source, _ in sources.values()))
+
+
+def copy_file(source: Source, path: Path, target: Path, pids: list[int]) -> dict[str, Any]:
+    """Have a child process copy ``path`` and its log to ``target``; returns what ``copier.copy`` does."""
+    request = {"source": str(path), "target": str(target), "kind": source.kind, "pids": pids}
+    command = [sys.executable, "-I", "-S", copier.__file__, json.dumps(request)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        answer = {"error": f"the copying process ended with {done.returncode}: {done.stderr.strip()[-500:]}"}
+    if "error" in answer:
+        raise DatabaseError(f"{source.where}: no snapshot, {answer['error']}")
+    return answer
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on ``path`` (made where missing); threads and processes wait for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _existing(source: Source) -> Path:
+    if source.path is None or not source.path.exists():
+        raise DatabaseError(
+            f"{source.where}: no such file: {source.path}; build it first, or correct the URL "
+            "(three slashes: relative to the project's root, four: absolute)"
+        )
+    if not source.path.is_file():
+        raise DatabaseError(f"{source.where}: not a file: {source.path}")
+    return source.path.resolve()
+
+
+def _stamp(source: Source) -> list[list[int] | None]:
+    return copier.stamp(str(source.path), source.kind)
+
+
+def _register(folder: Path) -> None:
+    """Under xdist the controller is our parent; what it started is of this run, too."""
+    home = folder / "pids"
+    home.mkdir(parents=True, exist_ok=True)
+    own = [os.getpid()] + ([os.getppid()] if "PYTEST_XDIST_WORKER" in os.environ else [])
+    for pid in own:
+        (home / str(pid)).touch()
+
+
+def _pids(folder: Path) -> list[int]:
+    return [int(entry.name) for entry in (folder / "pids").iterdir() if entry.name.isdigit()]

@@ -1,0 +1,131 @@
+"""What a database is before it is opened: a URL or a connection, its kind, its file, its dialect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_agenteval.errors import DatabaseError
+
+Kind = Literal["duckdb", "sqlite", "server", "given"]
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w.+-]*)://(?P<rest>.*)", re.DOTALL)
+_PASSWORD = re.compile(r"^(?P<head>[^:/@?#]*):(?P<secret>.*)@")
+_SECRET_KEY = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key)[^=&;]*=)[^&;]*", re.IGNORECASE)
+
+_DIALECTS = {
+    "postgresql": "postgres",
+    "mssql": "tsql",
+    "mariadb": "mysql",
+    "awsathena": "athena",
+}
+"""SQLAlchemy backend names that sqlglot spells otherwise."""
+
+DRIVERS = {
+    "athena": "PyAthena[SQLAlchemy]",
+    "awsathena": "PyAthena[SQLAlchemy]",
+    "bigquery": "sqlalchemy-bigquery",
+    "clickhouse": "clickhouse-sqlalchemy",
+    "databricks": "databricks-sqlalchemy",
+    "mariadb": "PyMySQL",
+    "mssql": "pyodbc",
+    "mysql": "PyMySQL",
+    "oracle": "oracledb",
+    "postgresql": "psycopg[binary]",
+    "redshift": "sqlalchemy-redshift redshift-connector",
+    "snowflake": "snowflake-sqlalchemy",
+    "trino": "trino[sqlalchemy]",
+}
+"""What to ``pip install`` for a SQLAlchemy backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the data of one database comes from.
+
+    ``url`` is as configured and may hold a password: messages show ``shown``. ``path`` is the file
+    behind it (``None`` for servers, ``:memory:`` and connections); ``dialect`` is sqlglot's name of
+    the SQL it speaks.
+    """
+
+    name: str
+    kind: Kind
+    dialect: str
+    shown: str
+    url: str | None = None
+    path: Path | None = None
+    connection: Any = None
+
+    @property
+    def where(self) -> str:
+        """``database 'shop' (duckdb:///shop.duckdb)``: how messages begin."""
+        return f"database {self.name!r} ({self.shown})"
+
+
+def source_of(name: str, value: Any, root: Path) -> Source:
+    """The source behind what a project file, an ini line or a fixture gave for ``name``.
+
+    Relative files are relative to ``root``. Raises ``DatabaseError`` for what is neither a URL nor a
+    connection.
+    """
+    if isinstance(value, str):
+        return _from_url(name, value.strip(), root)
+    if isinstance(value, Path):
+        scheme = "sqlite" if value.suffix in (".db", ".sqlite", ".sqlite3") else "duckdb"
+        return _from_url(name, f"{scheme}:///{value}", root)
+    return _from_connection(name, value)
+
+
+def redacted(url: str) -> str:
+    """``url`` with every password in it as ``***``."""
+    match = _URL.fullmatch(url)
+    if match is None:
+        return url
+    authority, slash, tail = match["rest"].partition("/")
+    hidden = _PASSWORD.sub(lambda found: f"{found['head']}:***@", authority)
+    return f"{match['scheme']}://{hidden}{slash}" + _SECRET_KEY.sub(r"\1***", tail)
+
+
+def _from_url(name: str, url: str, root: Path) -> Source:
+    if url == ":memory:":
+        url = "duckdb:///:memory:"
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise DatabaseError(
+            f"database {name!r}: {url!r} is not a URL; write for example duckdb:///shop.duckdb, "
+            "sqlite:///shop.db or postgresql://user@host/db"
+        )
+    scheme = match["scheme"].lower()
+    backend = scheme.partition("+")[0]
+    if backend in ("duckdb", "sqlite"):
+        path = _file(match["rest"], root)
+        return Source(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, url, path)
+    if backend == "postgres":
+        backend, url = "postgresql", "postgresql" + url[len("postgres") :]
+    return Source(name, "server", _DIALECTS.get(backend, backend), redacted(url), url)
+
+
+def _file(rest: str, root: Path) -> Path | None:
+    """The file of ``duckdb:///x`` (relative) or ``duckdb:////x`` (absolute), SQLAlchemy's way."""
+    text = rest.partition("?")[0].removeprefix("/")
+    return None if text in ("", ":memory:") else root / text
+
+
+def _from_connection(name: str, value: Any) -> Source:
+    module = type(value).__module__.partition(".")[0]
+    if module in ("duckdb", "_duckdb") and hasattr(value, "cursor"):
+        dialect = "duckdb"
+    elif module == "sqlalchemy" and hasattr(value, "dialect"):
+        backend = str(value.dialect.name)
+        dialect = _DIALECTS.get(backend, backend)
+    elif callable(getattr(value, "cursor", None)):
+        known = {"sqlite3": "sqlite", "psycopg": "postgres", "psycopg2": "postgres", "pymysql": "mysql"}
+        dialect = known.get(module, "")
+    else:
+        raise DatabaseError(
+            f"database {name!r}: {type(value).__module__}.{type(value).__qualname__} is neither a URL nor "
+            "a connection; give a URL, a DuckDB or DB-API connection, or a SQLAlchemy engine or connection"
+        )
+    return Source(name, "given", dialect, f"a {module} connection", connection=value)

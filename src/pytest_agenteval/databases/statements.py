@@ -1,0 +1,183 @@
+"""Exactly one SELECT, whatever the dialect; and the outermost ORDER BY of one.
+
+DuckDB's own parser decides for DuckDB (no other import on that path); sqlglot for the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pytest_agenteval.errors import DatabaseError
+
+_LEAD = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z]+")
+_QUERY_WORDS = frozenset({"select", "with", "from", "values", "table", "pivot", "unpivot"})
+_ORDER_BY = re.compile(r"\border\s+(?:/\*.*?\*/\s*|--[^\n]*\n\s*)*by\b", re.IGNORECASE | re.DOTALL)
+
+_ONE = "only one SELECT (or WITH ... SELECT) may run here"
+
+_FORBIDDEN_FUNCTIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "dblink dblink_exec load_extension lo_export lo_from_bytea lo_import lo_put lo_unlink nextval "
+        "pg_cancel_backend pg_logical_emit_message pg_ls_dir pg_notify pg_promote pg_read_binary_file "
+        "pg_read_file pg_reload_conf pg_stat_file pg_switch_wal pg_terminate_backend set_config setval "
+        "load_file sys_exec sys_eval xp_cmdshell",
+    )
+)
+"""Functions that write, read files of the server, load code or end other sessions inside a SELECT."""
+
+_FORBIDDEN_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "insert update delete merge truncate create drop alter grant revoke copy call execute attach detach "
+        "pragma vacuum install load into lock explain set begin commit rollback",
+    )
+)
+
+
+def first_word(sql: str) -> str:
+    """The statement's first word in lower case, comments and opening brackets skipped."""
+    lead = _LEAD.match(sql)
+    word = _WORD.match(sql, lead.end() if lead else 0)
+    return word[0].lower() if word else ""
+
+
+def require_one_select_duckdb(sql: str, where: str) -> None:
+    """Refuse all but one SELECT, as DuckDB parses it. Raises ``DatabaseError`` saying what was found."""
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise DatabaseError(f"{where}: {str(error).strip()}\n{_ONE}") from error
+    _require_one(len(statements), where)
+    kind = statements[0].type.name.removesuffix("_STATEMENT")
+    word = first_word(sql)
+    if kind == "MULTI":
+        raise DatabaseError(
+            f"{where}: refused, PIVOT without its values is more than one statement; "
+            "name them: PIVOT t ON c IN ('a', 'b')"
+        )
+    if kind != "SELECT" or word not in _QUERY_WORDS:
+        found = kind if kind != "SELECT" else word.upper()
+        raise DatabaseError(f"{where}: refused, the statement is {found}; {_ONE}")
+
+
+def require_one_select(sql: str, dialect: str, where: str) -> None:
+    """Refuse all but one reading SELECT of ``dialect`` (sqlglot). Raises ``DatabaseError``."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read=dialect or None) if tree is not None]
+    except SqlglotError:
+        _require_one_by_words(sql, dialect, where)
+        return
+    trees = [tree for tree in trees if not isinstance(tree, exp.Semicolon)]
+    _require_one(len(trees), where)
+    if not isinstance(trees[0], exp.Query) or first_word(sql) not in _QUERY_WORDS:
+        raise DatabaseError(f"{where}: refused, the statement is {_kind(trees[0], sql)}; {_ONE}")
+    found = _first_forbidden(trees[0])
+    if found:
+        raise DatabaseError(f"{where}: refused, the statement holds {found}; {_ONE}")
+
+
+def _require_one(count: int, where: str) -> None:
+    if count != 1:
+        found = f"{count} statements" if count else "no statement"
+        raise DatabaseError(f"{where}: refused, found {found}; {_ONE}")
+
+
+def _kind(tree: Any, sql: str) -> str:
+    return first_word(sql).upper() or str(tree.key).upper()
+
+
+def _first_forbidden(tree: Any) -> str | None:
+    """What in a query tree writes, locks, reads files or loads code (``None``: nothing)."""
+    from sqlglot import exp
+
+    writing = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Copy, exp.Drop, exp.Alter, exp.Attach)
+    for node in tree.walk():
+        if isinstance(node, exp.Lock):
+            return "FOR UPDATE / FOR SHARE"
+        if isinstance(node, writing) and not isinstance(node, exp.Query):
+            return str(node.key).upper()
+        if isinstance(node, exp.Func):
+            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+            if name.lower() in _FORBIDDEN_FUNCTIONS:
+                return f"{name.lower()}()"
+    return None
+
+
+def _require_one_by_words(sql: str, dialect: str, where: str) -> None:
+    """For SQL that sqlglot cannot parse: one statement without a single writing word in it."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = sqlglot.tokenize(sql, read=dialect or None)
+    except SqlglotError as error:
+        raise DatabaseError(f"{where}: refused, cannot be read as SQL: {error}; {_ONE}") from error
+    words = [token.text.lower() for token in tokens if token.token_type.name not in ("STRING", "IDENTIFIER")]
+    while words and words[-1] == ";":
+        words.pop()
+    _require_one(0 if not words else 2 if ";" in words else 1, where)
+    if first_word(sql) not in _QUERY_WORDS:
+        raise DatabaseError(f"{where}: refused, the statement is {first_word(sql).upper()}; {_ONE}")
+    for word in words:
+        if word in _FORBIDDEN_WORDS or word in _FORBIDDEN_FUNCTIONS:
+            raise DatabaseError(f"{where}: refused, the statement holds {word.upper()}; {_ONE}")
+
+
+def outermost_order_by(sql: str, dialect: str | None) -> tuple[str, ...] | None:
+    """The sort keys of the outermost ORDER BY: ``name [asc|desc] [nulls first|last]`` each.
+
+    A key is an output name or alias, a position, or the exact select expression, as written. ``None``
+    when the statement has no outermost ORDER BY or cannot be parsed; SQL without the words is not parsed.
+    """
+    if not _ORDER_BY.search(sql):
+        return None
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = sqlglot.parse_one(sql, read=dialect or None)
+    except SqlglotError:
+        return None
+    while isinstance(tree, exp.Subquery) and tree.args.get("order") is None:
+        tree = tree.this
+    order = tree.args.get("order") if isinstance(tree, exp.Query) else None
+    if order is None:
+        return None
+    return tuple(_key(ordered, tree, dialect) for ordered in order.expressions)
+
+
+def _key(ordered: Any, tree: Any, dialect: str | None) -> str:
+    from sqlglot import exp
+
+    key = ordered.this
+    name = key.sql(dialect=dialect or None)
+    if isinstance(key, exp.Column) and not key.table:
+        name = key.name
+    elif not isinstance(key, exp.Literal):
+        name = _output_name(key, tree) or name
+    words = [name, "desc" if ordered.args.get("desc") else "asc"]
+    nulls_first = ordered.args.get("nulls_first")
+    if nulls_first is not None:
+        words.append("nulls first" if nulls_first else "nulls last")
+    return " ".join(words)
+
+
+def _output_name(key: Any, tree: Any) -> str | None:
+    """The output column that a sort expression is: its alias, or its position."""
+    written = key.sql().lower()
+    for number, selected in enumerate(getattr(tree, "selects", []), start=1):
+        if selected.is_star:
+            return None
+        if selected.unalias().sql().lower() == written:
+            return str(selected.alias) if selected.alias else str(number)
+    return None
