@@ -5,6 +5,7 @@
     AgentEvalError
     ├── SettingsError            an option, ini value or project file is wrong (pytest: usage error, exit 4)
     ├── CaseFileError            a case file is wrong; carries every problem of the file
+    ├── ResultsError             a results file or a run's folder cannot be read or used
     └── StageError               a part of the machinery failed while a case ran: verdict ``error``
         ├── ReferenceFailed      the reference SQL could not be run            stage reference
         ├── AgentFailed          the agent raised, or could not be reached     stage agent
@@ -62,6 +63,10 @@ class CaseFileError(AgentEvalError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
         super().__init__("\n".join(problem.render() for problem in problems))
+
+
+class ResultsError(AgentEvalError):
+    """A results file or a run's folder cannot be read or used; the text names it and says why."""
 
 
 class StageError(AgentEvalError):

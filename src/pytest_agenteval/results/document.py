@@ -1,0 +1,231 @@
+"""The results document: a pure function of a run's folder, streamed with one entry in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.results.aggregate import totals
+from pytest_agenteval.results.entries import entry_of, scalars_of
+from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.journal import head_of
+from pytest_agenteval.results.records import PlannedItem, planned_from
+from pytest_agenteval.results.rows import CaseRow, Row, cases_of, row_of
+from pytest_agenteval.results.values import dumps
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A results document. ``header`` holds every key but ``results``, in their order.
+
+    ``rows`` are the attempts without texts and tables; ``entries()`` streams them whole, afresh on
+    each call, in the same order. ``path`` is where it was read from.
+    """
+
+    header: dict[str, Any]
+    rows: Sequence[Row]
+    entries: Callable[[], Iterator[dict[str, Any]]]
+    path: Path | None = None
+
+    @property
+    def cases(self) -> list[CaseRow]:
+        """The cases (case x model) in document order."""
+        return cases_of(self.rows)
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What is known of the run ({} for files of other programs)."""
+        return self.header.get("run") or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a journal line lies, and its head."""
+
+    file: Path
+    offset: int
+    length: int
+    head: Mapping[str, Any]
+
+    def body(self) -> dict[str, Any]:
+        """The line's large part."""
+        with open(self.file, "rb") as file:
+            file.seek(self.offset)
+            found = json.loads(file.read(self.length))
+        return dict(found["body"])
+
+
+@dataclass(slots=True)
+class Item:
+    """All that a run's files say of one item."""
+
+    planned: PlannedItem
+    skipped: str | None = None
+    reruns: set[int] = field(default_factory=set)
+    attempts: dict[tuple[int, int], Spot] = field(default_factory=dict)
+    answers: dict[tuple[int, int], Spot] = field(default_factory=dict)
+    carried: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int | None:
+        """The rerun that counts; ``None``: never started."""
+        return max(self.reruns, default=None)
+
+    def finished(self, number: int) -> tuple[Spot | None, Spot | None]:
+        """The attempt's and its answer's spots in the rerun that counts."""
+        place = (self.last if self.last is not None else -1, number)
+        place = self.carried.get(place, place)
+        return self.attempts.get(place), self.answers.get(place)
+
+    def numbers(self) -> range:
+        """The attempt numbers of the item, from 1."""
+        seen = [n for rerun, n in (*self.attempts, *self.answers, *self.carried) if rerun == self.last]
+        return range(1, max([self.planned.k, *seen]) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A run's files, indexed: items in planned order, first and last moment, torn lines."""
+
+    items: Mapping[str, Item]
+    first: str
+    last: str
+    torn: int
+
+
+def index_folder(folder: RunFolder) -> Index:
+    """Read every journal of the run once; a torn line (its process was killed) is left out, counted."""
+    items: dict[str, Item] = {}
+    moments: list[str] = []
+    torn = 0
+    for spot in _spots(folder.journals()):
+        if spot is None:
+            torn += 1
+            continue
+        at = spot.head["at"]
+        moments = [min([*moments, at]), max([*moments, at])]
+        _note(items, spot)
+    return Index(items, min(moments, default=""), max(moments, default=""), torn)
+
+
+def _spots(files: Iterable[Path]) -> Iterator[Spot | None]:
+    """Every line of the files, planned ones first (they give the order of the items); ``None``: torn."""
+    ordered = sorted(files, key=lambda path: (not path.name.startswith("planned-"), path.name))
+    for path in ordered:
+        offset = 0
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    head = head_of(line.decode("ascii")) if line.endswith(b"\n") else None
+                except ValueError:
+                    head = None
+                whole = head is not None and {"kind", "nodeid", "at"} <= head.keys()
+                yield Spot(path, offset, len(line), head) if head is not None and whole else None
+                offset += len(line)
+
+
+def _note(items: dict[str, Item], spot: Spot) -> None:
+    head = spot.head
+    nodeid, kind = head["nodeid"], head["kind"]
+    if kind == "planned":
+        if nodeid in items:
+            items[nodeid].planned = planned_from(head)
+        else:
+            items[nodeid] = Item(planned_from(head))
+        return
+    item = items.setdefault(nodeid, Item(_unplanned(nodeid)))
+    if kind == "skipped":
+        item.skipped = head["reason"]
+        return
+    rerun = head["rerun"]
+    item.reruns.add(rerun)
+    if kind == "attempt":
+        item.attempts[rerun, head["attempt"]] = spot
+    elif kind == "answer":
+        item.answers[rerun, head["attempt"]] = spot
+    elif kind == "carried":
+        _, source_rerun, source_attempt = head["source"].rsplit("|", 2)
+        item.carried[rerun, head["attempt"]] = (int(source_rerun), int(source_attempt))
+
+
+def _unplanned(nodeid: str) -> PlannedItem:
+    path, _, name = nodeid.partition("::")
+    return PlannedItem(nodeid=nodeid, path=path, name=name, model="")
+
+
+def from_folder(folder: RunFolder) -> Document:
+    """The document of a run: finished, interrupted, resumed or still running."""
+    index = index_folder(folder)
+    order = {model: n for n, model in enumerate(dict.fromkeys(i.planned.model for i in index.items.values()))}
+    items = sorted(index.items.values(), key=lambda item: order[item.planned.model])
+    places = [
+        (item, number) for item in items if item.skipped is None or item.reruns for number in item.numbers()
+    ]
+    rows = [row_of(scalars_of(item.planned, number, *_heads(item, number))) for item, number in places]
+    skipped = [(i.planned.nodeid, i.skipped) for i in items if i.skipped is not None and not i.reruns]
+
+    def entries() -> Iterator[dict[str, Any]]:
+        for item, number in places:
+            attempt, answer = item.finished(number)
+            yield entry_of(
+                scalars_of(item.planned, number, *_heads(item, number)),
+                attempt.body() if attempt else None,
+                answer.body() if answer else None,
+            )
+
+    return Document(_header(folder.read_run(), index, rows, skipped), rows, entries)
+
+
+def _heads(item: Item, number: int) -> tuple[int | None, Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    attempt, answer = item.finished(number)
+    return item.last, attempt.head if attempt else None, answer.head if answer else None
+
+
+def _header(
+    run: Mapping[str, Any], index: Index, rows: Sequence[Row], skipped: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    info = {key: value for key, value in run.items() if key != "started_at"}
+    if skipped:
+        info["skipped"] = [{"nodeid": nodeid, "reason": reason} for nodeid, reason in skipped]
+    if index.torn:
+        info["torn_lines"] = index.torn
+    return header_of(info, run.get("started_at") or index.first, index.last, rows, len(skipped))
+
+
+def header_of(
+    run: Mapping[str, Any], started_at: str, timestamp: str, rows: Sequence[Row], skipped: int
+) -> dict[str, Any]:
+    """A document's header, keys in the order of the format."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "timestamp": timestamp,
+        "started_at": started_at,
+        "run": dict(run),
+        **totals(rows, skipped),
+    }
+
+
+def write_document(document: Document, path: Path) -> Path:
+    """Write it (temporary file, then rename): one key a line, one results entry a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="ascii", newline="\n") as file:
+            file.write("{\n")
+            for key, value in document.header.items():
+                if key != "results":
+                    file.write(f"{dumps(key)}: {dumps(value)},\n")
+            file.write('"results": [')
+            for number, entry in enumerate(document.entries()):
+                file.write((",\n" if number else "\n") + dumps(entry))
+            file.write("\n]\n}\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,174 @@
+"""Reading results: our documents, folders of unfinished runs, and files of nao, dazense and pda.
+
+Ours have one entry a line, scalars first, so that totals of 200 MB are read without parsing a table.
+Others are parsed whole when small and streamed with ijson when large.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.errors import ResultsError
+from pytest_agenteval.results.aggregate import totals
+from pytest_agenteval.results.document import SCHEMA_VERSION, Document, from_folder
+from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.records import answer_from
+from pytest_agenteval.results.rows import Row, row_of
+from pytest_agenteval.results.values import unpack
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import Answer
+
+LARGE = 32 * 1024**2
+"""Bytes above which a foreign file is streamed."""
+
+SCALARS_END = ',"asked":'
+RESULTS_LINE = '"results": ['
+
+
+def read_document(path: Path | str) -> Document:
+    """A results file, or the folder of an unfinished run, as a document.
+
+    Raises ``ResultsError`` for what is missing, broken, not a results file, or written by a newer
+    version of this package.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return _read_folder(place)
+    if not place.is_file():
+        raise ResultsError(f"{place}: no such results file or folder")
+    try:
+        document = _read_ours(place) if _is_ours(place) else _read_foreign(place)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(f"{place}: not a results file ({type(error).__name__}: {error})") from error
+    version = document.header.get("schema_version", 0)
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise ResultsError(
+            f"{place}: schema_version {version} is newer than {SCHEMA_VERSION}, the newest that this "
+            "version reads; install a newer pytest-agenteval"
+        )
+    return document
+
+
+def _read_folder(place: Path) -> Document:
+    folder = RunFolder.open(place)
+    if not folder.journals():
+        raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
+    document = from_folder(folder)
+    return Document(document.header, document.rows, document.entries, place)
+
+
+def _is_ours(place: Path) -> bool:
+    with open(place, "rb") as file:
+        return file.readline().strip() == b"{" and file.readline().startswith(b'"schema_version":')
+
+
+def _read_ours(place: Path) -> Document:
+    header_lines: list[str] = []
+    with open(place, encoding="ascii") as file:
+        for line in file:
+            if line.startswith(RESULTS_LINE):
+                break
+            header_lines.append(line)
+        rows = [row_of(json.loads(_head(line))) for line in file if line.startswith('{"')]
+    if not _ends_whole(place):
+        raise ValueError("the file ends in the middle")
+    header = json.loads("".join(header_lines).rstrip().removesuffix(",") + "}")
+    return Document(header, rows, lambda: _our_entries(place), place)
+
+
+def _head(line: str) -> str:
+    cut = line.find(SCALARS_END)
+    return line[:cut] + "}" if cut >= 0 else line.rstrip().removesuffix(",")
+
+
+def _ends_whole(place: Path) -> bool:
+    with open(place, "rb") as file:
+        file.seek(-5, 2)
+        return file.read() == b"\n]\n}\n"
+
+
+def _our_entries(place: Path) -> Iterator[dict[str, Any]]:
+    with open(place, encoding="ascii") as file:
+        inside = False
+        for line in file:
+            if inside and line.startswith('{"'):
+                yield json.loads(line.rstrip().removesuffix(","))
+            inside = inside or line.startswith(RESULTS_LINE)
+
+
+def _read_foreign(place: Path) -> Document:
+    if place.stat().st_size <= LARGE:
+        found = json.loads(place.read_bytes().decode("utf-8-sig"))
+        results = found["results"]
+        if not isinstance(results, list):
+            raise ValueError("'results' is not a list")
+        header = {key: value for key, value in found.items() if key != "results"}
+        return _foreign(header, lambda: iter(results), place)
+    return _foreign(_foreign_header(place), lambda: _foreign_entries(place), place)
+
+
+def _foreign(
+    header: Mapping[str, Any], entries: Callable[[], Iterator[dict[str, Any]]], place: Path
+) -> Document:
+    """Totals are made anew (nao's ``failed`` counts errors), so that every file is counted alike."""
+    rows: list[Row] = [row_of(entry) for entry in entries()]
+    known = {"schema_version": 0, "timestamp": "", "started_at": None, "run": {}}
+    return Document({**known, **header, **totals(rows)}, rows, entries, place)
+
+
+def _foreign_header(place: Path) -> dict[str, Any]:
+    import ijson
+
+    header: dict[str, Any] = {}
+    key, builder, depth = "", None, 0
+    with open(place, "rb") as file:
+        for prefix, event, value in ijson.parse(file, use_float=True):
+            if prefix == "" and event == "map_key":
+                key, builder, depth = value, None, 0
+            elif prefix and key != "results":
+                builder = builder or ijson.ObjectBuilder()
+                builder.event(event, value)
+                depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+                if depth == 0:
+                    header[key] = builder.value
+    return header
+
+
+def _foreign_entries(place: Path) -> Iterator[dict[str, Any]]:
+    import ijson
+
+    with open(place, "rb") as file:
+        yield from ijson.items(file, "results.item", use_float=True)
+
+
+def answer_of(entry: Mapping[str, Any]) -> Answer | None:
+    """The answer of a results entry, with its types; ``None`` where the agent gave none."""
+    details = entry.get("details") or {}
+    if details.get("response_text") is None and not details.get("tool_calls") and not details.get("answer"):
+        return None
+    agent = (entry.get("usage") or {}).get("agent") or {}
+    usage = {key: value for key, value in agent.items() if key != "cost"}
+    body = {
+        key: details.get(key) for key in ("response_text", "tool_calls", "conversation", "answer", "types")
+    }
+    return answer_from({**body, "usage": usage, "wire_attempts": entry.get("wire_attempts") or []})
+
+
+def table_of(details: Mapping[str, Any], name: str) -> Table | None:
+    """``expected_table`` or ``actual_table`` of an entry's details, with its types.
+
+    Files of nao hold ``expected_data`` / ``actual_data`` only; their columns have no types.
+    """
+    held = details.get(name)
+    if held is None:
+        records = details.get(name.replace("_table", "_data"))
+        return Table.from_records(records) if isinstance(records, list) else None
+    kinds = details.get("types") or {}
+    own = {
+        path.removeprefix(f"/{name}"): kind for path, kind in kinds.items() if path.startswith(f"/{name}/")
+    }
+    found = unpack({key: held[key] for key in ("columns", "rows", "row_count")}, {**own, "": "table"})
+    return found if isinstance(found, Table) else None

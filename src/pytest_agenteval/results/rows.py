@@ -1,0 +1,153 @@
+"""``Row``: the scalars of one attempt in a results document; ``CaseRow``: a case over its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from pytest_agenteval.results.verdicts import Decision, decide, parse_rule
+from pytest_agenteval.types import Verdict
+
+SHORT = 500
+"""Characters kept of a message in memory; the document holds it whole."""
+
+Key = tuple[str, str, str]
+"""(path, name, model): the identity of a case's result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One attempt, without its tables and texts. Cost in USD, duration in ms; ``None`` is unknown."""
+
+    name: str
+    model: str
+    path: str = ""
+    attempt: int = 1
+    nodeid: str = ""
+    verdict: Verdict
+    message: str = ""
+    error: str | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    duration_ms: float = 0
+    tool_call_count: int = 0
+    stage: str | None = None
+    reason: str | None = None
+    score: float | None = None
+    k: int = 1
+    pass_rule: str = "all"
+    xfail: str | None = None
+    case_hash: str = ""
+    ask_hash: str = ""
+    reference_hash: str | None = None
+    answered_at: str | None = None
+    tags: tuple[str, ...] = ()
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """(path, name, model)."""
+        return self.path, self.name, self.model
+
+
+def row_of(entry: Mapping[str, Any]) -> Row:
+    """The row of a results entry of ours, or of nao's, dazense's or pda's."""
+    passed = bool(entry.get("passed"))
+    error = entry.get("error")
+    verdict: Any = entry.get("verdict") or ("passed" if passed else "error" if error else "failed")
+    return Row(
+        name=str(entry.get("name") or ""),
+        model=str(entry.get("model") or ""),
+        path=entry.get("path") or "",
+        attempt=entry.get("attempt") or 1,
+        nodeid=entry.get("nodeid") or "",
+        verdict=verdict,
+        message=str(entry.get("message") or "")[:SHORT],
+        error=str(error)[:SHORT] if error else None,
+        tokens=entry.get("tokens"),
+        cost=entry.get("cost"),
+        duration_ms=entry.get("duration_ms") or 0,
+        tool_call_count=entry.get("tool_call_count") or 0,
+        stage=entry.get("stage"),
+        reason=entry.get("reason"),
+        score=entry.get("score"),
+        k=entry.get("k") or 1,
+        pass_rule=str(entry.get("pass") or "all"),
+        xfail=entry.get("xfail"),
+        case_hash=entry.get("case_hash") or "",
+        ask_hash=entry.get("ask_hash") or "",
+        reference_hash=entry.get("reference_hash"),
+        answered_at=entry.get("answered_at"),
+        tags=tuple(entry.get("tags") or ()),
+        usage=entry.get("usage") or {},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """A case with one model: its attempts and what they decide."""
+
+    rows: Sequence[Row]
+    decision: Decision
+    k: int
+
+    @property
+    def key(self) -> Key:
+        """(path, name, model)."""
+        return self.rows[0].key
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict over the attempts."""
+        return self.decision.verdict
+
+    @property
+    def xfailed(self) -> bool:
+        """Failed, as the case itself says it would."""
+        return self.verdict == "failed" and self.rows[0].xfail is not None
+
+    @property
+    def flaky(self) -> bool:
+        """Some attempts passed and some failed."""
+        return 0 < self.decision.passed < self.decision.judged
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(passed, judged) attempts."""
+        return self.decision.passed, self.decision.judged
+
+    @property
+    def deciding(self) -> Row:
+        """The first attempt that shows why the verdict is what it is."""
+        return next((row for row in self.rows if row.verdict == self.verdict), self.rows[0])
+
+    @property
+    def message(self) -> str:
+        """What a table shows: the attempt's message; for k > 1 the count before it."""
+        if len(self.rows) == 1:
+            return self.rows[0].message
+        label = self.decision.label
+        shown = self.deciding.message if self.verdict in ("failed", "error") else ""
+        return f"{label}: {shown}" if shown else label
+
+    @property
+    def score(self) -> float | None:
+        """Mean of the attempts' scores; ``None`` where none has one."""
+        known = [row.score for row in self.rows if row.score is not None]
+        return fmean(known) if known else None
+
+
+def cases_of(rows: Iterable[Row]) -> list[CaseRow]:
+    """The cases of the rows, in the order of their first rows."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.key, []).append(row)
+    return [_case(group) for group in groups.values()]
+
+
+def _case(rows: list[Row]) -> CaseRow:
+    own = [row for row in rows if row.case_hash or row.nodeid]
+    k = rows[0].k if own else len(rows)  # foreign files do not say: as many as there are
+    return CaseRow(rows, decide([row.verdict for row in rows], parse_rule(rows[0].pass_rule), k), k)
