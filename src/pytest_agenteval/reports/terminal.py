@@ -1,0 +1,249 @@
+"""A document as lines for a terminal: readable at 80 columns and without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from pytest_agenteval.reports.sheets import (
+    Sheet,
+    attempts_sheet,
+    flaky_cases,
+    marks_of,
+    matrix_sheet,
+    model_sheet,
+    results_sheet,
+)
+from pytest_agenteval.reports.text import (
+    cost_text,
+    counted,
+    fit,
+    one_line,
+    pad,
+    rate_text,
+    time_text,
+    tokens_text,
+    width_of,
+)
+from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.rows import CaseRow
+
+MANY = 50
+"""Cases up to which the table shows all of them; beyond, those that passed only with -v."""
+
+WIDE = 110
+"""Columns from which the model has a column of its own; below, each model has a heading."""
+
+NAMED = 10
+"""Errors, flaky cases and others named one by one; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line and the name of its style: '', bold, green, red, yellow, title."""
+
+    text: str
+    style: str = ""
+
+
+def terminal_lines(
+    document: Document,
+    *,
+    width: int = 80,
+    verbosity: int = 0,
+    results: str | None = None,
+    next_steps: Sequence[str] = (),
+) -> list[Line]:
+    """The end-of-run report. ``results`` is the shown path of the results file.
+
+    A negative ``verbosity`` gives the last line only; a positive one shows every case of a large run.
+    """
+    last = last_line(document)
+    if verbosity < 0:
+        return [last]
+    return [
+        *_results(document, width, verbosity),
+        *_models(document, width, verbosity),
+        *_attempts(document, width),
+        *_notes(document, width),
+        *([Line(f"results: {one_line(results)}")] if results else []),
+        *(Line(f"next: {one_line(step)}") for step in next_steps),
+        last,
+    ]
+
+
+def last_line(document: Document) -> Line:
+    """``cases: 9 passed, 2 failed, 1 error · 75.0 % · 31,000 tokens · $0.12 · 34.1s``."""
+    cases, summary = document.header["cases"], document.header["summary"]
+    words = (
+        ("passed", "passed"),
+        ("failed", "failed"),
+        ("errors", "errors" if cases["errors"] != 1 else "error"),
+        ("review", "to review"),
+        ("not_run", "not run"),
+        ("skipped", "skipped"),
+        ("xfailed", "xfailed"),
+    )
+    counts = ", ".join(f"{cases[key]} {word}" for key, word in words if cases.get(key)) or "none"
+    figures = [f"cases: {counts}"]
+    if cases["pass_rate"] is not None:
+        figures.append(rate_text(cases["pass_rate"]))
+    if summary["total_tokens"] is not None:
+        figures.append(f"{tokens_text(summary['total_tokens'])} tokens")
+    if summary["total_cost"] is not None:
+        figures.append(cost_text(summary["total_cost"]))
+    figures.append(time_text(summary["total_duration_ms"]))
+    return Line(" · ".join(figures), _colour(cases))
+
+
+def _colour(cases: Mapping[str, Any]) -> str:
+    if cases["failed"] or cases["errors"] or cases["not_run"]:
+        return "red"
+    return "green" if cases["passed"] and not cases["review"] else "yellow"
+
+
+def _results(document: Document, width: int, verbosity: int) -> Iterator[Line]:
+    cases = document.cases
+    shown = cases if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
+    sheet = results_sheet(document, shown, len(cases) - len(shown))
+    yield Line(sheet.title, "title")
+    models = list(dict.fromkeys(case.key[2] for case in document.cases))
+    if width >= WIDE:
+        yield from layout(sheet, width)
+    else:
+        yield from _grouped(sheet, models, width)
+    if sheet.note:
+        yield Line(sheet.note)
+
+
+def _grouped(sheet: Sheet, models: Sequence[str], width: int) -> Iterator[Line]:
+    """The table without its Model column; each model heads its own rows."""
+    narrow = Sheet(
+        sheet.title,
+        [column for column in sheet.columns if column.name != "Model"],
+        [[cell for n, cell in enumerate(row) if n != 1] for row in sheet.rows],
+        sheet.styles,
+    )
+    lines = list(layout(narrow, width))
+    yield lines[0]
+    previous = None
+    for row, line in zip(sheet.rows, lines[1:], strict=True):
+        if row[1] and row[1] != previous:
+            yield Line(fit(f"Model {one_line(row[1])}", width), "bold")
+            previous = row[1]
+        yield line
+
+
+def _models(document: Document, width: int, verbosity: int) -> Iterator[Line]:
+    if len(document.header["by_model"]) < 2:
+        return
+    sheet = model_sheet(document)
+    yield Line(sheet.title, "title")
+    yield from layout(sheet, width)
+    cases = document.cases
+    only = None if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
+    matrix = matrix_sheet(document, only)
+    yield Line(matrix.title, "title")
+    yield from layout(matrix, width)
+
+
+def _attempts(document: Document, width: int) -> Iterator[Line]:
+    if document.header["pass_metrics"]["k"] < 2:
+        return
+    sheet = attempts_sheet(document)
+    yield Line(sheet.title, "title")
+    yield from layout(sheet, width)
+    several = len(document.header["by_model"]) > 1
+    flaky = flaky_cases(document)
+    for case in flaky[:NAMED]:
+        yield Line(f"! flaky {fit(case_name(case, several), width - 40)}  {marks_of(case)}", "yellow")
+    yield from _rest(len(flaky), "flaky")
+
+
+def case_name(case: CaseRow, with_model: bool) -> str:
+    """The case as lines name it: ``total_revenue`` or ``total_revenue [openai:gpt-4.1]``."""
+    name = f"{case.key[1]} [{case.key[2]}]" if with_model and case.key[2] else case.key[1]
+    return one_line(name)
+
+
+def _rest(number: int, word: str) -> Iterator[Line]:
+    if number > NAMED:
+        yield Line(f"  and {number - NAMED} more {word}")
+
+
+def _notes(document: Document, width: int) -> Iterator[Line]:
+    """Errors, what was not run, unpriced models, durations, gates: each named."""
+    several = len(document.header["by_model"]) > 1
+    cases = document.cases
+    for verdict, mark, style in (("error", "E", "red"), ("not_run", "- not run", "yellow")):
+        found = [case for case in cases if case.verdict == verdict]
+        for case in found[:NAMED]:
+            yield Line(fit(_reason(case, mark, several), width), style)
+        yield from _rest(len(found), "errors" if verdict == "error" else "not run")
+    for entry in document.header["by_model"]:
+        if entry.get("unpriced"):
+            number = counted(entry["unpriced"], "attempt")
+            yield Line(
+                fit(f"unpriced: {one_line(entry['model'])} ({number} without a price)", width), "yellow"
+            )
+    durations = sorted(row.duration_ms for row in document.rows if row.verdict != "not_run")
+    if len(durations) > 1:
+        p50, p95 = percentile(durations, 50), percentile(durations, 95)
+        yield Line(f"duration: p50 {time_text(p50)}, p95 {time_text(p95)}")
+    yield from _run_notes(document.run)
+
+
+def _reason(case: CaseRow, mark: str, several: bool) -> str:
+    row = case.deciding
+    stage = f" ({row.stage})" if row.stage else ""
+    return f"{mark} {case_name(case, several)}{stage}: {one_line(row.message)}"
+
+
+def _run_notes(run: Mapping[str, Any]) -> Iterator[Line]:
+    if run.get("overrides"):
+        yield Line(f"{counted(run['overrides'], 'verdict')} overridden by a person", "yellow")
+    if run.get("torn_lines"):
+        lines = counted(run["torn_lines"], "journal line")
+        yield Line(f"{lines} cut off where a process was killed", "yellow")
+    for gate in run.get("gates") or ():
+        if isinstance(gate, Mapping) and "text" in gate:
+            yield Line(f"gate: {one_line(str(gate['text']))}", "green" if gate.get("holds") else "red")
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile (0..100) of sorted values."""
+    return ordered[max(0, ceil(share / 100 * len(ordered)) - 1)]
+
+
+def layout(sheet: Sheet, width: int) -> Iterator[Line]:
+    """A sheet as lines of at most ``width`` columns: a heading, then its rows."""
+    cells = [[one_line(cell) for cell in row] for row in sheet.rows]
+    heads = [one_line(column.name) for column in sheet.columns]
+    widths = _widths(sheet, heads, cells, width)
+    yield Line(_row(heads, sheet, widths), "bold")
+    for row, style in zip(cells, sheet.styles, strict=True):
+        yield Line(_row(row, sheet, widths), style)
+
+
+def _row(cells: Sequence[str], sheet: Sheet, widths: Sequence[int]) -> str:
+    parts = (
+        pad(fit(cell, size), size, column.right)
+        for cell, size, column in zip(cells, widths, sheet.columns, strict=True)
+    )
+    return "  ".join(parts).rstrip()
+
+
+def _widths(sheet: Sheet, heads: list[str], cells: list[list[str]], width: int) -> list[int]:
+    """Natural widths; flexible columns share what is left, the widest give up first."""
+    natural = [max(map(width_of, column)) for column in zip(heads, *cells, strict=True)]
+    flexible = [n for n, column in enumerate(sheet.columns) if column.flexible]
+    over = sum(natural) + 2 * (len(natural) - 1) - width
+    while over > 0 and flexible:
+        widest = max(flexible, key=lambda n: natural[n])
+        if natural[widest] <= 6:
+            break
+        natural[widest] -= 1
+        over -= 1
+    return natural
