@@ -1,4 +1,4 @@
-"""Write docs/options.md from the option table: ``python docs/generate_options.py`` (a test keeps it current)."""
+"""Write docs/options.md from the option table: ``python docs/generate_options.py`` (a test compares)."""
 
 from __future__ import annotations
 
