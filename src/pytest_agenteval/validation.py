@@ -28,6 +28,12 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return by_lower[near[0]] if near else None
 
 
+def close_ones(word: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """At most ``count`` known words near ``word``, the nearest first."""
+    by_lower = {name.lower(): name for name in known}
+    return [by_lower[near] for near in difflib.get_close_matches(word.lower(), by_lower, n=count)]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``, did you mean 'x'?`` for the nearest known word, else ``; known: a, b, c``."""
     names = list(known)

@@ -133,7 +133,7 @@ def _construct(kind: str, node: Node) -> Any:
 
     maker = yaml.constructor.SafeConstructor()
     if kind in ("int", "float", "bool", "timestamp"):
-        return getattr(maker, f"construct_yaml_{kind}")(node)
+        return getattr(maker, f"construct_yaml_{kind}")(yaml.ScalarNode(node.tag, node.value))
     return node
 
 
