@@ -9,12 +9,12 @@
     └── StageError               a part of the machinery failed while a case ran: verdict ``error``
         ├── ReferenceFailed      the reference SQL could not be run            stage reference
         ├── AgentFailed          the agent raised, or could not be reached     stage agent
-        │   └── AgentTimeout     the agent did not answer before its deadline  stage timeout
+        │   ├── AgentTimeout     the agent did not answer before its deadline  stage timeout
+        │   └── BudgetSpent      the run's budget allows no call: verdict ``not_run``
         ├── ExtractionFailed     no table could be chosen from the answer      stage extraction
         ├── ComparisonFailed     the comparison itself broke                   stage comparison
         └── CheckFailed          a check could not be carried out              stage checks
             └── JudgeFailed      a judge was missing or answered nonsense      stage checks
-    BudgetSpent                  the run's budget stops this case: verdict ``not_run``
     DatabaseError                a database refused; whoever asked turns it into a StageError
 
 A wrong answer is never one of these: it is a value (``Comparison``, ``CheckResult``).
@@ -107,8 +107,10 @@ class AgentTimeout(AgentFailed):
     reason = "timeout"
 
 
-class BudgetSpent(AgentEvalError):
-    """The run's budget allows no further call: the case is ``not_run``, neither right nor wrong."""
+class BudgetSpent(AgentFailed):
+    """The run's budget allows no further call: the attempt is ``not_run``, neither right nor wrong."""
+
+    reason = "budget"
 
 
 class ExtractionFailed(StageError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.codecs import CODECS, Codec, Request
-from pytest_agenteval.llm.endpoints import Endpoint, find_endpoint
+from pytest_agenteval.llm.endpoints import Endpoint, find_endpoint, own_prices
 from pytest_agenteval.llm.prices import cost
 from pytest_agenteval.llm.reply import Reply, error_text
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Completion, Prices, Provider
+from pytest_agenteval.types import Completion, Prices, Provider, Usage
 
 OVERFLOW = re.compile(
     r"context[_ ](length|window|size)|maximum context|prompt is too long|too many tokens"
@@ -45,6 +46,52 @@ def make_model(
     """
     endpoint = find_endpoint(name, providers, os.environ if environ is None else environ)
     return Model(endpoint, wire, meta_costs, ledger or Ledger(None), remember)
+
+
+class Models:
+    """The models of one run and process: one wire, one ledger, one place that knows their prices.
+
+    ``get`` gives the ``ChatModel`` that agents, extraction and judges share. ``remember`` is told
+    every key that is read.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        *,
+        providers: Sequence[Provider] = (),
+        environ: Mapping[str, str] | None = None,
+        meta_costs: Prices | None = None,
+        ledger: Ledger | None = None,
+        remember: Callable[[str], object] = len,
+    ) -> None:
+        self.wire = wire
+        self.providers = tuple(providers)
+        self.environ = os.environ if environ is None else environ
+        self.meta_costs = meta_costs
+        self.ledger = ledger or Ledger(None)
+        self._remember = remember
+        self._lock = threading.Lock()
+        self._made: dict[str, Model] = {}
+
+    def get(self, name: str) -> Model:
+        """The model ``provider:model``. Raises ``SettingsError`` as ``make_model`` does."""
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = make_model(
+                    name,
+                    wire=self.wire,
+                    providers=self.providers,
+                    environ=self.environ,
+                    meta_costs=self.meta_costs,
+                    ledger=self.ledger,
+                    remember=self._remember,
+                )
+            return self._made[name]
+
+    def price(self, name: str, usage: Usage | None) -> float | None:
+        """USD for what a model was used, also one that somebody else called; ``None``: not known."""
+        return cost(name, usage, own_prices(name, self.providers), self.meta_costs)
 
 
 class Model:

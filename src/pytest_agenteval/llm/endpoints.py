@@ -90,6 +90,13 @@ def find_endpoint(name: str, providers: Sequence[Provider], environ: Mapping[str
     return Endpoint(name, word, model, style, address, key, entry.models.get(model) if entry else None)
 
 
+def own_prices(name: str, providers: Sequence[Provider]) -> Prices | None:
+    """The ``costs`` that the project file gives ``provider:model``, ``None`` where it gives none."""
+    provider, _, model = name.partition(":")
+    entry = _entry(ALIASES.get(provider.lower(), provider.lower()), model, providers)
+    return entry.models.get(model) if entry else None
+
+
 def _entry(word: str, model: str, providers: Sequence[Provider]) -> Provider | None:
     """The project file's entry: the one that lists the model, else the provider's first."""
     fitting = [p for p in providers if ALIASES.get(p.provider.lower(), p.provider.lower()) == word]

@@ -20,7 +20,10 @@ SHOWN = 400  # characters of the other side's text in a message
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer. ``headers`` have lower-case names; ``attempts`` are all requests of the call."""
+    """A whole answer. ``headers`` have lower-case names; ``attempts`` are all requests of the call.
+
+    ``tries`` says how often this very request was sent (a call may hold others, such as a login).
+    """
 
     service: str
     url: str
@@ -28,6 +31,7 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
     attempts: tuple[WireAttempt, ...] = ()
+    tries: int = 1
     note: str = ""
     redact: Callable[[str], str] = field(default=str, repr=False)
 
@@ -91,7 +95,7 @@ class Reply:
 
     def failure(self) -> AgentFailed:
         """The error for an answer whose status is not a success."""
-        tries = f" (tried {len(self.attempts)} times)" if len(self.attempts) > 1 else ""
+        tries = f" (tried {self.tries} times)" if self.tries > 1 else ""
         return self.failed(f"{self.service} answered {self.problem()}{tries}{self.note}")
 
     def failed(self, text: str) -> AgentFailed:
