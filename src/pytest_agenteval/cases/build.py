@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"(\$?)\$\{\s*([^\s{}]+)\s*\}")
 _NOT_IN_IDS = re.compile(r"[^\w.+/-]+")
 
 ParseComparison = Callable[[Mapping[str, Any]], Any]
-"""Options of a comparison, or a list of ``Fault`` where they are wrong."""
+"""Reads options of a comparison (``compare.parse_options``); raises ``ValueError`` with ``faults``."""
 
 
 class CheckParser(Protocol):
@@ -286,8 +286,7 @@ class CaseBuilder:
         merged: dict[str, Any] = {}
         for entry in entries:
             merged |= values.mapping(self._reader, entry.value, "comparison")
-        parsed = self._rules.parse_comparison(merged) if self._rules.parse_comparison else None
-        for fault in parsed if isinstance(parsed, list) else ():
+        for fault in comparison_faults(self._rules.parse_comparison, merged):
             # the entry that names the option last is the one that counts
             home = next(
                 (
@@ -370,6 +369,18 @@ class CaseBuilder:
 
     def _hashed(self, case: Case) -> Case:
         return replace(case, case_hash=case_hash(case, self._raw_checks), ask_hash=ask_hash(case))
+
+
+def comparison_faults(parse: ParseComparison | None, options: Mapping[str, Any]) -> Sequence[Fault]:
+    """The faults of comparison options; ``parse`` raises a ``ValueError`` that carries them."""
+    if parse is None:
+        return ()
+    try:
+        parse(options)
+    except ValueError as wrong:
+        faults: Sequence[Fault] = getattr(wrong, "faults", (Fault((), str(wrong)),))
+        return faults
+    return ()
 
 
 def _union(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

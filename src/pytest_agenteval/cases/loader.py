@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pytest_agenteval.cases.build import CaseBuilder, CheckParser, ParseComparison, Rules, Source
 from pytest_agenteval.cases.discovery import ASKING
 from pytest_agenteval.cases.document import Entry, Node, Reader, compose, first_case, found, read_text
-from pytest_agenteval.cases.keys import BY_NAME, CANONICAL, FILE_KEYS, NOT_DEFAULTS
+from pytest_agenteval.cases.keys import CANONICAL, FILE_KEYS, NOT_DEFAULTS
 from pytest_agenteval.cases.model import Budget, Case
 from pytest_agenteval.cases.values import budget as read_budget
 from pytest_agenteval.cases.values import version as read_version
@@ -50,18 +51,22 @@ def load_cases(
     path: Path,
     *,
     checks: CheckParser,
+    kind: Literal["cases", "dataset"] = "cases",
     claimed: bool = True,
     strict: bool = False,
     databases: Collection[str] | None = None,
     marks: Collection[str] = PYTEST_MARKS,
     parse_comparison: ParseComparison | None = None,
+    root: Path | None = None,
 ) -> LoadedFile:
     """The cases of one file.
 
-    ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``claimed``:
-    the file must hold cases (``discovery.Claim.strict``); otherwise one without is not ours.
-    ``strict`` is ``--agent-strict``; ``databases`` the configured names, ``None`` where a fixture
-    defines them; ``marks`` the registered marks. Raises ``OSError`` for an unreadable file.
+    ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``kind`` is
+    ``discovery.Claim.kind``; ``claimed`` its ``strict``: the file must hold cases, otherwise one
+    without is not ours. ``strict`` is ``--agent-strict``; ``databases`` the configured names, ``None``
+    where a fixture defines them; ``marks`` the registered marks; ``root`` the project's folder, where
+    a dataset's policy lies (default: the folder above ``datasets``). Raises ``OSError`` for an
+    unreadable file.
     """
     text, problem = read_text(path)
     roots: list[Node] = []
@@ -69,21 +74,36 @@ def load_cases(
         roots, problem = compose(path, text)
     if problem is not None:
         return LoadedFile(problems=(problem,))
-    if not claimed:
-        first = first_case(roots)
-        if first is None or not any(key.value in ASKING for key, _ in first.value if key.id == "scalar"):
-            return LoadedFile(ours=False)
+    if not claimed and kind == "cases" and not _holds_a_case(roots):
+        return LoadedFile(ours=False)
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
     reader = Reader(path)
     rules = Rules(
         checks=checks, parse_comparison=parse_comparison, databases=databases, marks=marks, strict=strict
     )
-    sources = [source for root in roots for source in _sources(reader, root, strict, len(roots) > 1)]
-    cases = [case for source in sources for case in CaseBuilder(reader, source, rules).build()]
+    if kind == "dataset":
+        from pytest_agenteval.cases.governance import dataset_cases
+
+        cases = [
+            case for node in roots for case in dataset_cases(reader, node, rules, root or path.parents[2])
+        ]
+    else:
+        cases = _cases(reader, roots, rules)
     _refuse_twins(reader, cases)
     problems = sorted(reader.problems, key=lambda entry: (entry.line, entry.column))
     return LoadedFile(tuple(cases), tuple(problems))
+
+
+def _holds_a_case(roots: list[Node]) -> bool:
+    first = first_case(roots)
+    return first is not None and any(key.id == "scalar" and key.value in ASKING for key, _ in first.value)
+
+
+def _cases(reader: Reader, roots: list[Node], rules: Rules) -> list[Case]:
+    several = len(roots) > 1
+    sources = [source for node in roots for source in _sources(reader, node, rules.strict, several)]
+    return [case for source in sources for case in CaseBuilder(reader, source, rules).build()]
 
 
 def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[Source]:
@@ -188,6 +208,3 @@ def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
             text = f"two cases have the id {case.id!r} ({shown}), the first on line {twin.line}"
             reader.problems.append(Problem(case.path, case.line, 1, text))
             reader.errors += 1
-
-
-__all__ = ["BY_NAME", "PYTEST_MARKS", "CheckParser", "LoadedFile", "load_cases"]

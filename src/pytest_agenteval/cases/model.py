@@ -87,9 +87,11 @@ class Turn:
 class Case:
     """One test case. ``line`` (from 1) is where it starts in ``path``; ``id`` is its pytest id.
 
+    ``outcome_judged`` is false for governance cases: there the decision is a check, not an outcome.
     ``k``, ``pass_rule`` and ``timeout`` are ``None`` where the case does not say. ``vars`` have
     already been put into the texts. ``case_hash`` is the sha256 of the normalised case without name,
-    tags, owner and metadata; ``ask_hash`` that of what is asked (prompt, turns, input, database).
+    tags, owner and metadata; ``ask_hash`` that of what is asked (turns, input, database, and what
+    else the agent is given).
     """
 
     path: Path
@@ -107,6 +109,7 @@ class Case:
     assertions: tuple[Check, ...] = ()
     comparison: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome = "answer"
+    outcome_judged: bool = True
     models: tuple[str, ...] | None = None
     k: int | None = None
     pass_rule: PassRule | None = None

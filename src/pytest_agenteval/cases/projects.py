@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_agenteval.cases import values
-from pytest_agenteval.cases.build import ParseComparison, locate
+from pytest_agenteval.cases.build import ParseComparison, comparison_faults, locate
 from pytest_agenteval.cases.connections import Connection, check_type
 from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, read_text
 from pytest_agenteval.cases.tokens import Secrets, Tokens
@@ -237,8 +237,7 @@ class _Reading:
 
     def _comparison(self, node: Node) -> dict[str, Any]:
         options: dict[str, Any] = self._eager(node, values.mapping, "test.comparison") or {}
-        faults = self._parse_comparison(options) if self._parse_comparison else None
-        for fault in faults if isinstance(faults, list) else ():
+        for fault in comparison_faults(self._parse_comparison, options):
             self.reader.error(locate(self.reader, node, fault), f"test.comparison: {fault.text}")
         return options
 
