@@ -18,25 +18,46 @@ SECRET_NAME = re.compile(
 )
 """Names (of variables, headers, keys) whose values are secret whatever they look like."""
 
+MASKED_KEYS = re.compile(
+    r"(proxy-)?authorization|(set-)?cookie|password|passwd|passphrase|api[-_]?key|x-api-key|secret"
+    r"|client[-_]secret|private[-_]key|(access|auth|refresh|bearer|session)[-_]?token",
+    re.IGNORECASE,
+)
+"""Keys of structures whose text is masked whole; plain ``key`` and ``token`` are names of columns too."""
+
 _SHAPES = (
     # Authorization: Bearer xyz, "authorization": "Basic xyz"
-    (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[\w.~+/-]{8,}=*)[\w.~+/-]+=*"), r"\1\2" + MASK),
+    (
+        re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[a-z]+\s+)?)(?!\*\*\*)[^\s\"',}\]]{4,}"),
+        r"\1" + MASK,
+    ),
+    (
+        re.compile(r"\b([Bb]earer|BEARER|[Bb]asic|BASIC)(\s+)(?=\S*\d)(?=\S*[A-Za-z])[\w.~+/-]{12,}=*"),
+        r"\1\2" + MASK,
+    ),
     # scheme://user:password@host
     (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@?#\"']*:)[^\s/@\"']+(?=@)"), r"\1" + MASK),
-    # ?password=xyz, api_key=xyz, token: xyz (not "tokens: 12")
+    # password=xyz, "api_key": "xyz"; a token only when it is long
     (
         re.compile(
-            r"(?i)\b((?:[a-z0-9]+[-_])*(?:password|passwd|pwd|secret|api[-_]?key|apikey|access[-_]?token"
-            r"|auth[-_]?token|token)[\"']?\s*[=:]\s*[\"']?)(?!\*\*\*)[^\s\"'&,;)}\]]{4,}"
+            r"(?i)\b((?:[a-z0-9]+[-_])*(?:password|passwd|pwd|secret|api[-_]?key)[\"']?\s*[=:]\s*[\"']?)"
+            r"(?!\*\*\*)[^\s\"'&,;)}\]]{4,}"
         ),
         r"\1" + MASK,
     ),
+    (
+        re.compile(r"(?i)\b((?:[a-z0-9]+[-_])*token[\"']?\s*[=:]\s*[\"']?)(?=\S*\d)[\w.~+/-]{16,}=*"),
+        r"\1" + MASK,
+    ),
     # keys known by their first letters
-    (re.compile(r"\b(sk-|ghp_|gho_|github_pat_|xox[abps]-|AKIA|AIza|glpat-|dapi)[\w-]{12,}"), r"\1" + MASK),
+    (
+        re.compile(r"\b(sk-|ghp_|gho_|github_pat_|xox[abps]-|AKIA|AIza|glpat-|dapi)(?=[\w-]*\d)[\w-]{14,}"),
+        r"\1" + MASK,
+    ),
 )
-_HINTS = ("earer", "asic", "EARER", "ASIC", "://", "pass", "PASS", "Pass", "pwd", "PWD", "ecret", "ECRET",
-          "key", "KEY", "Key", "oken", "OKEN", "sk-", "gh", "github_pat_", "xox", "AKIA", "AIza",
-          "glpat-", "dapi")  # fmt: skip
+_HINTS = ("uthorization", "AUTHORIZATION", "earer", "asic", "EARER", "ASIC", "://", "passw", "PASSW", "Passw",
+          "pwd", "PWD", "ecret", "ECRET", "key", "KEY", "Key", "oken", "OKEN", "sk-", "gh", "xox", "AKIA",
+          "AIza", "glpat-", "dapi")  # fmt: skip
 
 
 class Redactor:
@@ -96,8 +117,8 @@ class Redactor:
     def data(self, value: Any, depth: int = 0) -> Any:
         """A structure of dicts, lists and scalars with secrets masked in its texts.
 
-        The value of a key with a secret name (``authorization``, ``password``, ``api_key``) is masked
-        whole. Other objects are passed through.
+        The text under a key such as ``authorization``, ``password``, ``api_key`` is masked whole. Other
+        objects are passed through.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -121,7 +142,7 @@ class Redactor:
 
 
 def _secret_entry(key: Any, item: Any) -> bool:
-    return isinstance(key, str) and isinstance(item, str) and bool(item) and bool(SECRET_NAME.search(key))
+    return isinstance(key, str) and isinstance(item, str) and bool(item) and bool(MASKED_KEYS.fullmatch(key))
 
 
 def _forms(secret: str) -> Iterable[str]:

@@ -123,7 +123,7 @@ def test_an_earlier_alarm_is_left_alone(runtime):
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
-        with pytest.raises(AgentFailed, match="TheirsError: stop"):
+        with pytest.raises(AgentFailed, match=r"TheirsError: stop"):
             ask(runtime, lambda prompt: time.sleep(5), timeout=3)
         assert signal.getsignal(signal.SIGALRM) is ring
     finally:
@@ -218,7 +218,7 @@ def test_an_agents_own_timeout_error_is_its_error_not_the_deadline(runtime):
     async def agent(prompt):
         raise TimeoutError("upstream")
 
-    with pytest.raises(AgentFailed, match="TimeoutError: upstream") as caught:
+    with pytest.raises(AgentFailed, match=r"TimeoutError: upstream") as caught:
         ask(runtime, agent)
     assert not isinstance(caught.value, AgentTimeout)
 
@@ -355,7 +355,7 @@ def test_exit_in_an_agent_is_its_error_and_ctrl_c_passes(thread):
 def test_sqlite_in_another_thread_gets_a_hint():
     runtime = AgentRuntime(thread=True)
     connection = sqlite3.connect(":memory:")
-    with pytest.raises(AgentFailed, match="open it inside the agent, or with check_same_thread=False"):
+    with pytest.raises(AgentFailed, match=r"open it inside the agent, or with check_same_thread=False"):
         ask(runtime, lambda prompt: connection.execute("select 1").fetchall())
     connection.close()
 
@@ -367,7 +367,7 @@ def test_a_client_of_another_loop_gets_a_hint(runtime):
     async def agent(prompt):
         await waiting
 
-    with pytest.raises(AgentFailed, match="make the client inside the agent or in its __aenter__"):
+    with pytest.raises(AgentFailed, match=r"make the client inside the agent or in its __aenter__"):
         ask(runtime, agent)
     elsewhere.close()
 
@@ -456,7 +456,7 @@ def test_overlapping_calls_keep_their_prints_and_logs_apart(capsys, caplog):
         second = pool.submit(runtime.call, made, Task(("b",)), timeout=5)
         third = pool.submit(runtime.call, adapt(loop_agent, "x"), Task(("c",)), timeout=5)
         assert first.result().logs == "begin a\nWARNING shop: asked a\nend a\n"
-        with pytest.raises(AgentFailed, match="ValueError: broken") as caught:
+        with pytest.raises(AgentFailed, match=r"ValueError: broken") as caught:
             second.result()
         assert caught.value.logs == "begin b\nWARNING shop: asked b\nend b\n"
         assert third.result().logs == "async c\n"

@@ -14,6 +14,7 @@ from pytest_agenteval.types import Task
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.llm.wire import Wire
 
 FEATURES = ("turns", "as", "approve", "clarification", "isolate", "input")
 """The case keys that not every kind of agent can honour."""
@@ -69,8 +70,8 @@ class RunsTask(Protocol):
 class AgentContext:
     """What a kind may need to build its agent; nothing in it knows a case.
 
-    ``project`` is the project file's content (secrets resolved); ``services`` carries what other
-    rooms provide, by name, for the kinds that need it.
+    ``project`` is the project file's content (secrets resolved). ``wire`` sends requests, shared by the
+    process; ``services`` carries what else other rooms provide, by name.
     """
 
     root: Path = field(default_factory=Path.cwd)
@@ -78,6 +79,7 @@ class AgentContext:
     project: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     redactor: Redactor = field(default_factory=Redactor)
+    wire: Wire | None = None
     services: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -17,10 +17,10 @@ from pytest_agenteval.agents.faults import failed
 from pytest_agenteval.agents.guards import Worker, in_a_thread, in_main_thread
 from pytest_agenteval.agents.loop import CANCEL_GRACE, LoopThread, closed
 from pytest_agenteval.agents.normalize import normalize
-from pytest_agenteval.errors import AgentFailed, AgentTimeout
+from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent
 from pytest_agenteval.types import Answer, Task
 
-OWN_GRACE = 0.5
+OWN_GRACE = 0.8
 """Seconds past the deadline for agents that end by themselves: the guard is only their backstop."""
 
 ASYNC_GRACE = CANCEL_GRACE + 0.5
@@ -52,13 +52,15 @@ class AgentRuntime:
         key: str = "",
         on_overdue: Callable[[], None] | None = None,
     ) -> Answer:
-        """Ask ``agent`` all turns of ``task`` within ``timeout`` seconds; ``duration_ms`` is set.
+        """Ask ``agent`` all turns of ``task`` within ``timeout`` seconds; ``duration_ms`` is set
+        (of a replayed answer: as recorded).
 
         In pytest's main thread a Python agent runs right there (unless ``thread``); in any other
         thread in one of its own that is left behind when overdue. ``key`` names the call when it is
         left; ``on_overdue`` is called by a watchdog 5 s past the deadline while it still blocks the
         main thread. Raises ``AgentFailed`` (``__cause__``: what the agent raised) or ``AgentTimeout``;
-        KeyboardInterrupt and pytest's outcomes pass through.
+        ``BudgetSpent``, KeyboardInterrupt and
+        pytest's outcomes pass through.
         """
         started = time.monotonic()
         deadline = started + timeout
@@ -79,10 +81,14 @@ class AgentRuntime:
         except AgentFailed as error:
             error.logs = error.logs or "".join(logs)
             raise
+        except BudgetSpent:
+            raise
         except (Exception, SystemExit, GeneratorExit) as error:
             raise failed(error, self._root, "".join(logs)) from error
-        duration = (time.monotonic() - started) * 1000
-        return replace(answer, duration_ms=round(duration, 3), logs=answer.logs + "".join(logs))
+        duration = answer.duration_ms if agent.kind == "replay" else None
+        if duration is None:
+            duration = round((time.monotonic() - started) * 1000, 3)
+        return replace(answer, duration_ms=duration, logs=answer.logs + "".join(logs))
 
     def _guarded(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.agents.faults import failed
+from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.types import Answer, Task
 
 
@@ -24,18 +25,25 @@ def converse(task: Task, ask: Callable[[Task], Answer], root: Path | None = None
     conversation = task.conversation
     for number in range(len(task.turns)):
         turn = replace(task, turns=task.turns[: number + 1], conversation=conversation)
-        answer = _asked(ask, turn, number, len(task.turns), root)
+        answer = _asked(ask, turn, answers, len(task.turns), root)
         answers.append(answer)
         conversation = _continued(conversation, turn.prompt, answer)
     return merged(answers, conversation)
 
 
-def _asked(ask: Callable[[Task], Answer], turn: Task, number: int, count: int, root: Path | None) -> Answer:
+def _asked(
+    ask: Callable[[Task], Answer], turn: Task, earlier: Sequence[Answer], count: int, root: Path | None
+) -> Answer:
+    """One turn; an error names it and carries what the turns before it gave."""
     try:
         return ask(turn)
+    except BudgetSpent:
+        raise
     except Exception as error:
         made = failed(error, root)
-        made.args = (f"turn {number + 1} of {count}: {made}",)
+        made.args = (f"turn {len(earlier) + 1} of {count}: {made}",)
+        known = [*earlier, *([made.answer] if made.answer is not None else [])]
+        made.answer = merged(known) if known else None
         if made is error:
             raise
         raise made from error

@@ -1,0 +1,221 @@
+"""Recording answers and replaying them."""
+
+import datetime as dt
+import decimal
+import json
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_agenteval.agents.base import AgentContext
+from pytest_agenteval.agents.calling import AgentRuntime
+from pytest_agenteval.agents.normalize import normalize
+from pytest_agenteval.agents.replay import Recorder, recording_key
+from pytest_agenteval.agents.targets import make_agent
+from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.redaction import Redactor
+from pytest_agenteval.settings import Settings
+from pytest_agenteval.types import Answer, Task, ToolCall, Usage
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    return Recorder(tmp_path / "deep" / "answers.jsonl")
+
+
+@pytest.fixture
+def replay(tmp_path):
+    runtime = AgentRuntime()
+
+    def ask(*turns, wrap=False, file="deep/answers.jsonl", **more):
+        context = AgentContext(root=tmp_path, settings=Settings(replay_wrap=wrap))
+        agent = make_agent(f"replay:{file}", context)
+        return runtime.call(agent, Task(turns or ("q",), **more), timeout=5)
+
+    yield ask
+    assert runtime.shutdown() == ()
+
+
+def record(recorder, text, *turns, **more):
+    recorder.record(Task(turns or ("q",), **more), normalize(Answer(text=text)))
+
+
+FULL = normalize(
+    Answer(
+        text="two\n",
+        data=[{"n": decimal.Decimal("1.10"), "d": dt.date(2024, 1, 2), "big": 2**70, "x": float("nan")}],
+        value=dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC),
+        tool_calls=(ToolCall("execute_sql", {"sql": "select 1"}, {"data": [{"t": dt.time(1)}]}, id="c1"),),
+        usage=Usage(input=3, output=4),
+        cost=0.5,
+        duration_ms=1234.5,
+        turns=(Answer(text="one"), Answer(text="two")),
+        logs="printed\n",
+    )
+)
+
+
+def test_an_answer_comes_back_whole_with_its_types_and_duration(recorder, replay):
+    recorder.record(Task(("a", "b"), model="x:y"), FULL)
+    back = replay("a", "b", model="x:y")
+    assert next(iter(back.data.rows()))[:3] == (decimal.Decimal("1.10"), dt.date(2024, 1, 2), 2**70)
+    assert back.data.column(3)[0] != back.data.column(3)[0]
+    assert (back.text, back.value, back.tool_calls, back.usage, back.cost) == (
+        FULL.text, FULL.value, FULL.tool_calls, FULL.usage, FULL.cost,
+    )  # fmt: skip
+    assert (back.duration_ms, back.logs) == (1234.5, "printed\n")
+    assert [turn.text for turn in back.turns] == ["one", "two"]
+
+
+def test_the_file_is_json_lines_that_say_what_was_asked_of_which_model(recorder):
+    record(recorder, "x", "how many?", model="a:b", attempt=2, caller="maya")
+    line = json.loads(recorder.path.read_text())
+    assert line == {
+        "key": recording_key(["how many?"], "a:b", 2),
+        "turns": ["how many?"],
+        "model": "a:b",
+        "attempt": 2,
+        "caller": "maya",
+        "answer": {"text": "x"},
+    }
+
+
+def test_the_key_is_sha256_over_turns_model_and_attempt():
+    import hashlib
+
+    assert recording_key(("a", "b"), "m:n", 1) == hashlib.sha256(b'[["a","b"],"m:n",1]').hexdigest()
+    assert recording_key(("a",), None, 1) != recording_key(("a",), None, 2)
+
+
+def test_without_a_model_the_files_only_one_is_used_and_named(recorder, replay, tmp_path):
+    record(recorder, "x", model="a:b")
+    assert replay().text == "x"
+    assert make_agent("replay:deep/answers.jsonl", AgentContext(root=tmp_path)).model_name == "a:b"
+
+
+def test_several_recorded_models_are_named(recorder, replay, tmp_path):
+    record(recorder, "x", model="a:b")
+    record(recorder, "y", model="c:d")
+    with pytest.raises(
+        AgentFailed, match=r"holds answers of 2 models \(a:b, c:d\); choose with --agent-model"
+    ):
+        replay()
+    assert replay(model="c:d").text == "y"
+    assert make_agent("replay:deep/answers.jsonl", AgentContext(root=tmp_path)).model_name == (
+        "replay:deep/answers.jsonl"
+    )
+
+
+def test_a_missing_answer_is_an_error_that_says_what_is_missing(recorder, replay):
+    record(recorder, "x", model="a:b")
+    record(recorder, "y", model="a:b", attempt=2)
+    with pytest.raises(
+        AgentFailed, match=r"^no recorded answer in deep/answers.jsonl for 'other', model a:b$"
+    ):
+        replay("other")
+    with pytest.raises(AgentFailed, match=r"for 'q', model c:d; recorded models: a:b$"):
+        replay(model="c:d")
+    with pytest.raises(
+        AgentFailed, match=r"attempt 3 \(recorded: 1, 2\); --agent-replay-wrap repeats those$"
+    ):
+        replay(attempt=3)
+    with pytest.raises(AgentFailed, match=r"no recorded answer in .* for 'q+\.\.\.'"):
+        replay("q" * 100)
+
+
+def test_wrap_starts_over_with_the_recorded_attempts(recorder, replay):
+    record(recorder, "one")
+    record(recorder, "two", attempt=2)
+    assert [replay(wrap=True, attempt=n).text for n in (1, 2, 3, 4)] == ["one", "two", "one", "two"]
+
+
+def test_the_last_of_equal_lines_counts(recorder, replay):
+    record(recorder, "old")
+    record(recorder, "new")
+    assert replay().text == "new"
+
+
+def test_another_caller_or_input_does_not_get_the_answer(recorder, replay):
+    record(recorder, "for maya", caller="maya")
+    assert replay(caller="maya").text == "for maya"
+    with pytest.raises(AgentFailed, match=r"no recorded answer"):
+        replay(caller="tom")
+
+
+def test_a_task_with_only_an_input_is_told_apart_by_it(recorder, tmp_path):
+    recorder.record(Task((), input={"order": 1}), normalize("one"))
+    recorder.record(Task((), input={"order": 2}), normalize("two"))
+    agent = make_agent("replay:deep/answers.jsonl", AgentContext(root=tmp_path)).agent
+    assert [agent.run(Task((), input={"order": n})).text for n in (1, 2)] == ["one", "two"]
+    with pytest.raises(AgentFailed, match=r"for \"input {'order': 3}\"$"):
+        agent.run(Task((), input={"order": 3}))
+
+
+def test_hand_written_lines_need_no_key_and_no_attempt(tmp_path, replay):
+    (tmp_path / "a.jsonl").write_text(
+        '{"turns": ["q"], "answer": {"text": "x"}}\n\n{"turns": ["r"], "answer": {}}'
+    )
+    assert replay(file="a.jsonl").text == "x"
+    assert replay("r", file="a.jsonl").text == ""
+
+
+def test_a_line_cut_off_at_the_end_is_left_out_and_another_bad_line_is_named(tmp_path, replay):
+    good = '{"turns": ["q"], "answer": {"text": "x"}}\n'
+    (tmp_path / "a.jsonl").write_text(good + '{"turns": ["q"], "ans')
+    assert replay(file="a.jsonl").text == "x"
+    (tmp_path / "b.jsonl").write_text(good + "nonsense\n" + good)
+    with pytest.raises(
+        AgentFailed, match=r"b.jsonl:2: not a recording \(Expecting value.*; each line is an object"
+    ):
+        replay(file="b.jsonl")
+    (tmp_path / "c.jsonl").write_text('{"turns": ["q"]}\n')
+    with pytest.raises(AgentFailed, match=r"c.jsonl:1: not a recording \(no 'answer'\)"):
+        replay(file="c.jsonl")
+    (tmp_path / "d.jsonl").write_text('{"turns": ["q"], "answer": {"data": 3}}\n')
+    with pytest.raises(AgentFailed, match=r"d.jsonl:1: not a recorded answer: TypeError"):
+        replay(file="d.jsonl")
+    (tmp_path / "e.jsonl").write_bytes(b"\xff\n")
+    with pytest.raises(AgentFailed, match=r"e.jsonl: 'utf-8' codec"):
+        replay(file="e.jsonl")
+
+
+def test_no_file_is_a_usage_error_that_says_how_to_make_one(tmp_path):
+    with pytest.raises(SettingsError, match=r"no file 'x.jsonl' in .*; record one with --agent-record FILE"):
+        make_agent("replay:x.jsonl", AgentContext(root=tmp_path))
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AgentFailed, match=r"--agent-record .*file/answers.jsonl: "):
+        record(Recorder(tmp_path / "file" / "answers.jsonl"), "x")
+
+
+def test_secrets_are_masked_before_they_are_written(tmp_path):
+    recorder = Recorder(tmp_path / "a.jsonl", Redactor(["canary-98765"]))
+    call = ToolCall("fetch", {"headers": {"Authorization": "Bearer abc123def456ghi"}, "q": "canary-98765"})
+    recorder.record(Task(("q canary-98765",)), normalize(Answer(text="canary-98765", tool_calls=(call,))))
+    text = (tmp_path / "a.jsonl").read_text()
+    assert "canary-98765" not in text
+    assert "abc123def456ghi" not in text
+    assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def writes(path, number):
+    recorder = Recorder(Path(path))
+    for i in range(20):
+        record(recorder, f"{number} {i} " + "x" * 20_000, f"q{number}-{i}")
+
+
+def test_processes_and_threads_append_whole_lines(tmp_path, recorder):
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=writes, args=(str(recorder.path), n)) for n in range(2)]
+    threads = [threading.Thread(target=writes, args=(str(recorder.path), n)) for n in (2, 3)]
+    for worker in (*processes, *threads):
+        worker.start()
+    for worker in (*processes, *threads):
+        worker.join(60)
+    lines = recorder.path.read_text().splitlines()
+    assert len(lines) == 80
+    assert len({json.loads(line)["turns"][0] for line in lines}) == 80

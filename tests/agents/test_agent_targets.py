@@ -1,0 +1,258 @@
+"""From targets and fixtures to agents; which kind honours which case key."""
+
+import functools
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_agenteval.agents.base import CANNOT, FEATURES, AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.targets import SCHEMES, adapt, check_target, make_agent, unsupported
+from pytest_agenteval.cases.model import Case, Turn
+from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.types import Answer, Task
+
+PLACE = "fixture 'agent' (conftest.py:4)"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def case(**more):
+    given = {"turns": (Turn("how many?"),), **more}
+    return Case(path=Path("x.yml"), line=1, name="x", id="x", **given)
+
+
+def takes_prompt(prompt):
+    return prompt
+
+
+def takes_task(task):
+    return task.prompt
+
+
+class Runs:
+    def run(self, task: Task) -> Answer:
+        return Answer(task.prompt)
+
+
+class RunsPrompt:
+    async def run(self, prompt: str) -> str:
+        return prompt
+
+
+class Called:
+    def __call__(self, question, *, verbose=False):
+        return question
+
+
+@pytest.mark.parametrize(
+    ("obj", "kind"),
+    [
+        (takes_prompt, "prompt"),
+        (takes_task, "task"),
+        (lambda q: q, "prompt"),
+        (lambda t, extra=1: t, "prompt"),
+        (lambda *args: args[0], "prompt"),
+        (functools.partial(lambda tenant, task: task.prompt, "acme"), "task"),
+        (Runs(), "task"),
+        (RunsPrompt(), "prompt"),
+        (Called(), "prompt"),
+        (print, "prompt"),
+        (str.upper, "prompt"),
+    ],
+)
+def test_callables_and_objects_are_agents(obj, kind):
+    assert adapt(obj, PLACE).kind == kind
+
+
+def test_an_annotation_says_what_is_taken():
+    def one(t: Task):
+        return ""
+
+    def two(t: "pytest_agenteval.Task"):  # noqa: F821
+        return ""
+
+    assert adapt(one, PLACE).kind == adapt(two, PLACE).kind == "task"
+
+
+def test_an_agent_that_is_one_already_is_passed_on():
+    agent = adapt(takes_prompt, PLACE)
+    assert adapt(agent, "elsewhere") is agent
+
+
+@pytest.mark.parametrize(
+    ("obj", "text"),
+    [
+        (None, "gave None; expected a callable that takes (prompt) or (task), or an object with run(task)"),
+        ("http://x", "gave a str; expected a callable"),
+        (3, "gave an int; expected a callable"),
+        (Runs, "gave the class Runs; expected a callable that takes (prompt) or (task), or an object with "
+               "run(task); return an instance: Runs()"),
+        (lambda: 1, "takes (); expected one argument: (prompt) or (task)"),
+        (lambda a, b: 1, "takes (a, b); expected one argument: (prompt) or (task)"),
+        (lambda prompt, *, key: 1, "takes (prompt, *, key); expected one argument"),
+    ],
+)  # fmt: skip
+def test_another_type_is_an_error_that_names_the_fixture_and_the_type(obj, text):
+    with pytest.raises(AgentFailed) as caught:
+        adapt(obj, PLACE)
+    assert str(caught.value).startswith(PLACE)
+    assert text in str(caught.value)
+
+
+def test_a_coroutine_says_that_async_fixtures_need_a_plugin():
+    async def agent():
+        return takes_prompt
+
+    made = agent()
+    with pytest.raises(AgentFailed, match=r"gave a coroutine; .*; an async fixture needs a plugin"):
+        adapt(made, PLACE)
+    made.close()
+
+
+def test_the_place_of_an_agent_is_where_it_is_written():
+    line = takes_prompt.__code__.co_firstlineno
+    assert adapt(takes_prompt, "fixture 'agent'", Path(__file__).parent).place == (
+        f"fixture 'agent' (test_agent_targets.py:{line})"
+    )
+    assert "test_agent_targets.py:" in adapt(Runs(), "x").place
+    assert adapt(print, "x").place == "x"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "shop_agents.py").write_text(
+        "def ask(prompt):\n    return prompt.upper()\n\n\n"
+        "class Team:\n    def run(self, task):\n        return 'team'\n\n\nteam = Team()\nnumber = 3\n"
+    )
+    (tmp_path / "shop_broken.py").write_text("import nowhere_at_all\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield AgentContext(root=tmp_path)
+    for name in ("shop_agents", "shop_broken"):
+        sys.modules.pop(name, None)
+
+
+def test_python_targets_are_found_with_the_root_folder_on_the_path(folder):
+    agent = make_agent("python:shop_agents:ask", folder)
+    assert (agent.kind, agent.name, agent.model_name) == (
+        "prompt",
+        "python:shop_agents:ask",
+        "python:shop_agents:ask",
+    )
+    assert agent.place == "--agent-target python:shop_agents:ask (shop_agents.py:1)"
+    assert agent.agent.run(Task(("x",))) == "X"
+    assert make_agent("python:shop_agents:team.run", folder).kind == "task"
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("python:shop_agents", "--agent-target python:shop_agents: expected python:pkg.mod:name"),
+        ("python:shop_agents:aks", "shop_agents has no 'aks', did you mean 'ask'?"),
+        ("python:shop_agents:team.x.y", "shop_agents has no 'team.x.y'"),
+        (
+            "python:shop_agents:number",
+            "--agent-target python:shop_agents:number gave an int; expected a callable",
+        ),
+        ("python:shop_agents:Team", "gave the class Team; "),
+        (
+            "python:shop_broken:x",
+            "importing shop_broken failed: ModuleNotFoundError: No module named 'nowhere_at_all'",
+        ),
+    ],
+)
+def test_a_bad_python_target_says_what_is_wrong(folder, target, text):
+    with pytest.raises(AgentFailed) as caught:
+        make_agent(target, folder)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (
+            "pyhton:x:y",
+            "--agent-target: unknown target 'pyhton:x:y', did you mean 'python'? known: python:pkg.mod:name",
+        ),
+        ("zzzzz:x", "--agent-target: unknown target 'zzzzz:x'; known: python:pkg.mod:name, command:PROGRAM"),
+        ("agent.py", "--agent-target: unknown target 'agent.py'; known:"),
+    ],
+)
+def test_an_unknown_scheme_is_a_usage_error_with_what_is_known(target, text):
+    with pytest.raises(SettingsError) as caught:
+        make_agent(target)
+    assert str(caught.value).startswith(text)
+
+
+def test_every_scheme_has_its_module():
+    assert {check_target(f"{scheme}:x") for scheme in SCHEMES} == set(SCHEMES)
+    assert check_target("https://x/ask") == "http"
+
+
+FEATURE = {
+    "turns": ({"turns": (Turn("a"), Turn("b"), Turn("c"))}, "(prompt has 3 turns)"),
+    "as": ({"caller": "maya"}, "(as: maya)"),
+    "approve": ({"approve": ("refund",)}, "(approve: refund)"),
+    "clarification": ({"clarification": True}, "(clarification: true)"),
+    "isolate": ({"isolate": True}, "(isolate: true)"),
+    "input": (
+        {"input": {"order": 1042, "why": "because it is a long story"}},
+        "(input: {'order': 1042, 'why': 'because it is...)",
+    ),
+}
+
+
+def stub(kind):
+    return RunnableAgent(kind, kind, None, kind, cannot=cannot(kind))
+
+
+@pytest.mark.parametrize(("kind", "key"), list(itertools.product(CANNOT, FEATURES)))
+def test_each_kind_honours_a_case_key_or_says_why_not(kind, key):
+    given, shown = FEATURE[key]
+    found = unsupported(stub(kind), case(**given))
+    if key in CANNOT[kind]:
+        assert f"{CANNOT[kind][key]} {shown}" in found
+    else:
+        assert found is None
+
+
+def test_the_reasons_read_as_one_line():
+    turns = (Turn("a"), Turn("b"), Turn("c"))
+    assert (
+        unsupported(stub("nao"), case(turns=turns)) == "nao: cannot hold a conversation (prompt has 3 turns)"
+    )
+    assert unsupported(stub("http"), case(isolate=True, approve=True)) == (
+        "http: cannot be told which tools go ahead (approve: true); "
+        "cannot be given a copy of the data (isolate: true)"
+    )
+    assert unsupported(adapt(takes_prompt, "fixture 'agent'"), case(turns=turns)).startswith(
+        "the agent takes only a prompt: cannot hold a conversation (prompt has 3 turns); "
+        "let fixture 'agent' ("
+    )
+    assert unsupported(stub("nao"), case()) is None
+    assert unsupported(replace(stub("nao"), cannot={}), case(turns=turns)) is None
+
+
+def test_a_prompt_callable_takes_the_input_of_a_case_without_prompt():
+    agent = adapt(lambda q: q, PLACE)
+    assert unsupported(agent, case(turns=(), input={"order": 1})) is None
+    assert agent.agent.run(Task((), input={"order": 1})) == {"order": 1}
+
+
+def test_a_prompt_callable_with_new_attempt_can_hold_a_conversation():
+    class Chat(Called):
+        def new_attempt(self):
+            return Chat()
+
+    assert unsupported(adapt(Chat(), PLACE), case(turns=(Turn("a"), Turn("b")))) is None
+
+
+def test_the_table_in_the_docs_is_the_table_in_the_code():
+    text = (DOCS / "agents.md").read_text(encoding="utf-8")
+    names = {"task": "Python, `(task)`", "prompt": "Python, `(prompt)`", "nao": "`nao:` `dazense:` `pda:`"}
+    for kind in CANNOT:
+        shown = names.get(kind, f"`{kind}:`")
+        row = next(line for line in text.splitlines() if line.startswith(f"| {shown} |"))
+        cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
+        assert [cell.startswith("no") for cell in cells] == [key in CANNOT[kind] for key in FEATURES], kind
