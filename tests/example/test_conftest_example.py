@@ -1,0 +1,63 @@
+"""conftest_example.py works as it stands: copied as conftest.py, with the case of its docstring."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "conftest_example.py"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    docstring = ast.get_docstring(ast.parse(SOURCE.read_text()))
+    assert docstring is not None
+    lines = docstring.partition("::\n\n")[2].partition("\n\n")[0]
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "open_tickets.yml").write_text(textwrap.dedent(lines) + "\n")
+    (tmp_path / "conftest.py").write_text(SOURCE.read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    return tmp_path
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "GITHUB_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=project,
+        env=kept | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_it_answers_its_case(project: Path) -> None:
+    done = run(project, "--agent-model", "openai:gpt-4.1")
+    assert done.returncode == 0, done.stdout
+    (path,) = (project / "tests" / "outputs").glob("results_*.json")
+    (result,) = json.loads(path.read_text())["results"]
+    assert result["model"] == "openai:gpt-4.1"
+    assert result["details"]["response_text"] == "2 teams have open tickets."
+    assert result["tokens"] > 0
+    assert result["mapping"], "open_tickets is matched with tickets by its values"
+
+
+def test_what_it_cannot_answer_is_an_error_with_its_words(project: Path) -> None:
+    (project / "tests" / "weather.yml").write_text(
+        "prompt: Will it rain?\nsql: SELECT 1 AS rain FROM tickets LIMIT 1\n"
+    )
+    done = run(project)
+    assert done.returncode == 1
+    assert "this agent cannot answer: Will it rain?" in done.stdout
+    assert "1 passed, 1 error" in done.stdout
