@@ -39,7 +39,7 @@ def run() -> str:
         unwanted = shutil.ignore_patterns("shop.duckdb*", "shop.version", "shop.lock", "outputs", ".*_cache")
         shutil.copytree(HERE / "examples" / "jaffle_shop", project, ignore=unwanted)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--color=yes", "-p", "no:cacheprovider", *ARGUMENTS],
+            [sys.executable, "-m", "pytest", "--color=yes", *ARGUMENTS],
             cwd=project,
             env=dict(os.environ, COLUMNS=str(COLUMNS)),
             capture_output=True,

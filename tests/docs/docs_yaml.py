@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.cases.loader import load_cases
+from pytest_agenteval.cases.projects import find_project
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.errors import SettingsError
 
 
 def case_problems(text: str, first: Any, error: str | None, folder: Path) -> list[str]:
@@ -33,10 +35,11 @@ def _completed(text: str, first: Any) -> str:
 
 def project_problems(text: str, folder: Path) -> list[str]:
     """Why this is not (a piece of) a project file."""
-    from pytest_agenteval.cases.projects import read_project
-
-    path = folder / "loaded" / "agenteval.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    read_project(path)
+    root = folder / "loaded"
+    root.mkdir(exist_ok=True)
+    (root / "agenteval.yaml").write_text(text, encoding="utf-8")
+    try:
+        find_project(root, environ={})
+    except SettingsError as error:
+        return [str(error)]
     return []

@@ -33,7 +33,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "GITHUB_"))
     }
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", *arguments],
         cwd=project,
         env=kept | {"COLUMNS": "80"},
         capture_output=True,
@@ -95,7 +95,7 @@ def test_git_sees_nothing_after_a_run(tmp_path: Path) -> None:
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(project)]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "clone"]):
         subprocess.run([*git, *command], check=True, timeout=30)
-    done = run(project, "-q", "-n", "2", "-p", "cacheprovider")
+    done = run(project, "-q", "-n", "2")
     assert done.returncode == 0, done.stdout
     status = subprocess.run(
         [*git, "status", "--porcelain"], capture_output=True, text=True, check=True, timeout=30

@@ -171,7 +171,7 @@ def fetch(cursor: Any, where: str, max_rows: int) -> Table:
     if len(rows) > small:
         if len(rows) > max_rows:
             raise too_many(where, max_rows)
-        if all(_in_arrow(column.type) for column in columns):
+        if _arrow_goes_on() and all(_in_arrow(column.type) for column in columns):
             return _with_arrow(cursor, columns, rows, where, max_rows)
         rows += cursor.fetchmany(max_rows + 1 - len(rows))
         if len(rows) > max_rows:
@@ -183,6 +183,13 @@ def fetch(cursor: Any, where: str, max_rows: int) -> Table:
 def _sql_type(kind: Any) -> str | None:
     text = str(kind)
     return None if text in ('"NULL"', "NULL") else text
+
+
+def _arrow_goes_on() -> bool:
+    """Whether Arrow begins where ``fetchmany`` ended: before DuckDB 2.0 the rest of the chunk was lost."""
+    import duckdb
+
+    return int(duckdb.__version__.partition(".")[0]) >= 2
 
 
 def _in_arrow(kind: str | None) -> bool:
