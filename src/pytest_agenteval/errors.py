@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_agenteval.types import Answer, Stage
+from pytest_agenteval.types import Answer, Stage, Usage
 
 
 class AgentEvalError(Exception):
@@ -114,10 +114,18 @@ class BudgetSpent(AgentFailed):
 
 
 class ExtractionFailed(StageError):
-    """The answer's table could not be decided; the text says what to configure."""
+    """The answer's table could not be decided; the text says what to configure.
+
+    ``usage`` and ``cost`` (USD) are what a model had used until then.
+    """
 
     stage = "extraction"
     reason = "extraction_failed"
+
+    def __init__(self, *args: object, usage: Usage | None = None, cost: float | None = None) -> None:
+        super().__init__(*args)
+        self.usage = usage
+        self.cost = cost
 
 
 class ComparisonFailed(StageError):
