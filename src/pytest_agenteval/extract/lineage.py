@@ -40,7 +40,8 @@ def _branches(scope: Any) -> Iterator[Any]:
 
 def _parts(scope: Any) -> Sequence[Any]:
     """The sides of a UNION; sqlglot before 28 calls them ``union_scopes``."""
-    found: Sequence[Any] = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
+    old = getattr(scope, "union_scopes", ())
+    found: Sequence[Any] = getattr(scope, "set_operation_scopes", old)
     return found
 
 
