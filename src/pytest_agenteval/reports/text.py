@@ -8,7 +8,7 @@ import unicodedata
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@])")
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;))")
 
 
 def safe(text: str) -> str:
@@ -60,8 +60,13 @@ def pad(text: str, width: int, right: bool = False) -> str:
 
 
 def markdown(text: str) -> str:
-    """``text`` as one line of markdown that means only itself, also inside a table."""
-    return _MARKDOWN.sub(r"\\\1", one_line(text)).replace("http", "http\u2060")
+    """``text`` as one line of markdown that means only itself, also inside a table.
+
+    ``@`` before a name is parted from it: a report mentions nobody. Two dollar signs would be a formula.
+    """
+    shown = _MARKDOWN.sub(r"\\\1", one_line(text))
+    shown = re.sub(r"@(?=\w)", "@\u2060", shown)
+    return shown.replace("$", "\\$") if shown.count("$") > 1 else shown
 
 
 def tokens_text(tokens: float | None) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,18 @@ class Document:
     rows: Sequence[Row]
     entries: Callable[[], Iterator[dict[str, Any]]]
     path: Path | None = None
+    fetch: Callable[[int], dict[str, Any]] | None = None
 
     @property
     def cases(self) -> list[CaseRow]:
         """The cases (case x model) in document order."""
         return cases_of(self.rows)
+
+    def entry(self, number: int) -> dict[str, Any]:
+        """The whole entry of ``rows[number]``; quick for our files, for others as far as it stands."""
+        if self.fetch is not None:
+            return self.fetch(number)
+        return next(islice(self.entries(), number, None))
 
     @property
     def run(self) -> dict[str, Any]:
@@ -82,6 +90,11 @@ class Item:
         place = (self.last if self.last is not None else -1, number)
         place = self.carried.get(place, place)
         return self.attempts.get(place), self.answers.get(place)
+
+    def source(self, number: int) -> str:
+        """The id (nodeid|rerun|attempt) of the record that counts for an attempt."""
+        rerun, attempt = self.carried.get((self.last or 0, number), (self.last or 0, number))
+        return f"{self.planned.nodeid}|{rerun}|{attempt}"
 
     def numbers(self) -> range:
         """The attempt numbers of the item, from 1."""
@@ -161,25 +174,29 @@ def _unplanned(nodeid: str) -> PlannedItem:
 
 def from_folder(folder: RunFolder) -> Document:
     """The document of a run: finished, interrupted, resumed or still running."""
-    index = index_folder(folder)
+    return from_index(index_folder(folder), folder.read_run())[0]
+
+
+def from_index(index: Index, run: Mapping[str, Any]) -> tuple[Document, list[tuple[Item, int]]]:
+    """The document of an index, and for each of its rows the item and the attempt's number."""
     order = {model: n for n, model in enumerate(dict.fromkeys(i.planned.model for i in index.items.values()))}
     items = sorted(index.items.values(), key=lambda item: order[item.planned.model])
-    places = [
-        (item, number) for item in items if item.skipped is None or item.reruns for number in item.numbers()
-    ]
+    ran = [item for item in items if item.skipped is None or item.reruns]
+    places = [(item, number) for item in ran for number in item.numbers()]
     rows = [row_of(scalars_of(item.planned, number, *_heads(item, number))) for item, number in places]
     skipped = [(i.planned.nodeid, i.skipped) for i in items if i.skipped is not None and not i.reruns]
 
-    def entries() -> Iterator[dict[str, Any]]:
-        for item, number in places:
-            attempt, answer = item.finished(number)
-            yield entry_of(
-                scalars_of(item.planned, number, *_heads(item, number)),
-                attempt.body() if attempt else None,
-                answer.body() if answer else None,
-            )
+    def fetch(row: int) -> dict[str, Any]:
+        item, number = places[row]
+        attempt, answer = item.finished(number)
+        return entry_of(
+            scalars_of(item.planned, number, *_heads(item, number)),
+            attempt.body() if attempt else None,
+            answer.body() if answer else None,
+        )
 
-    return Document(_header(folder.read_run(), index, rows, skipped), rows, entries)
+    header = _header(run, index, rows, skipped)
+    return Document(header, rows, lambda: map(fetch, range(len(places))), None, fetch), places
 
 
 def _heads(item: Item, number: int) -> tuple[int | None, Mapping[str, Any] | None, Mapping[str, Any] | None]:

@@ -105,8 +105,28 @@ def _details(body: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
         "answer": said.get("answer") or {},
         "types": {**(said.get("types") or {}), **(body.get("types") or {})},
     }
-    cut = _cut_tables(details)
+    cut = {**(said.get("cut") or {}), **_cut_tables(details)}
     return {**details, "cut": cut} if cut else details
+
+
+def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """The reverse of :func:`entry_of`: head and body of the answer's line (or ``None``), of the attempt's."""
+    details = entry.get("details") or {}
+    answer = None
+    if entry.get("answered_at") is not None:
+        names = ("tokens", "cost", "duration_ms", "tool_call_count")
+        body = {name: details.get(name) for name in _SAID}
+        body["wire_attempts"] = entry.get("wire_attempts") or []
+        answer = {"head": {name: entry.get(name) for name in names}, "body": body}
+    head = {name: entry.get(name) for name in (*_NAO, *_OURS, "reference_hash", "leak", "usage")}
+    shown = {
+        name: entry.get(name) for name in ("asked", "leniencies", "extraction", "checks", "diff", "mapping")
+    }
+    tables = ("comparison", "expected_table", "actual_table", "reference_sql")
+    return answer, {"head": head, "body": {**shown, **{name: details.get(name) for name in tables}}}
+
+
+_SAID = ("response_text", "tool_calls", "conversation", "answer", "types", "cut")
 
 
 def records_of(table: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:

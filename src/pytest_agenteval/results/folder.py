@@ -129,7 +129,8 @@ def documents(output_dir: Path) -> list[Path]:
 
 def last_run(output_dir: Path) -> Path | None:
     """The newest run: its folder where it is unfinished, else its document; ``None``: no run yet."""
-    found = _newest_first([*run_folders(output_dir)[:1], *documents(output_dir)[:1]])
+    begun = [folder for folder in run_folders(output_dir) if any(folder.glob("*.jsonl"))]
+    found = _newest_first([*begun[:1], *documents(output_dir)[:1]])
     if not found:
         return None
     folder = found[0].with_suffix("")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pytest_agenteval.results.entries import parts_of
 from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.records import (
     PlannedItem,
@@ -119,6 +120,14 @@ class Journal:
         """A resumed run keeps an earlier attempt: ``source`` is its id, nodeid|rerun|attempt."""
         self._event("carried", nodeid, rerun, attempt=attempt, source=source)
 
+    def imported(self, nodeid: str, rerun: int, attempt: int, entry: Mapping[str, Any]) -> None:
+        """A resumed run keeps an attempt of a results file (an entry of ours), with its answer."""
+        answer, verdict = parts_of(entry)
+        if answer is not None:
+            at = entry.get("answered_at") or _now()
+            self._event("answer", nodeid, rerun, at=at, attempt=attempt, **answer)
+        self._event("attempt", nodeid, rerun, attempt=attempt, answered=answer is not None, **verdict)
+
     def write_lines(self, lines: Iterable[str]) -> None:
         """Write lines that a worker on another machine has sent."""
         self._put([line if line.endswith("\n") else line + "\n" for line in lines])
@@ -137,7 +146,7 @@ class Journal:
                 self._file = None
 
     def _event(self, kind: str, nodeid: str, rerun: int, **rest: Any) -> None:
-        record = {"kind": kind, "nodeid": nodeid, "rerun": self.rerun_base + rerun, "at": _now(), **rest}
+        record = {"kind": kind, "nodeid": nodeid, "rerun": self.rerun_base + rerun, "at": _now()} | rest
         self._put([self._line(record)])
 
     def _line(self, record: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from pytest_agenteval.types import Answer
 LARGE = 32 * 1024**2
 """Bytes above which a foreign file is streamed."""
 
-SCALARS_END = ',"asked":'
-RESULTS_LINE = '"results": ['
+SCALARS_END = b',"asked":'
+RESULTS_LINE = b'"results": ['
 
 
 def read_document(path: Path | str) -> Document:
@@ -57,7 +58,7 @@ def _read_folder(place: Path) -> Document:
     if not folder.journals():
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
     document = from_folder(folder)
-    return Document(document.header, document.rows, document.entries, place)
+    return replace(document, path=place)
 
 
 def _is_ours(place: Path) -> bool:
@@ -66,22 +67,35 @@ def _is_ours(place: Path) -> bool:
 
 
 def _read_ours(place: Path) -> Document:
-    header_lines: list[str] = []
-    with open(place, encoding="ascii") as file:
+    header_lines: list[bytes] = []
+    rows: list[Row] = []
+    offsets: list[int] = []
+    at = 0
+    with open(place, "rb") as file:
         for line in file:
-            if line.startswith(RESULTS_LINE):
-                break
-            header_lines.append(line)
-        rows = [row_of(json.loads(_head(line))) for line in file if line.startswith('{"')]
+            if offsets or line.startswith(RESULTS_LINE):
+                if line.startswith(b'{"'):
+                    rows.append(row_of(json.loads(_head(line))))
+                offsets.append(at)
+            else:
+                header_lines.append(line)
+            at += len(line)
     if not _ends_whole(place):
         raise ValueError("the file ends in the middle")
-    header = json.loads("".join(header_lines).rstrip().removesuffix(",") + "}")
-    return Document(header, rows, lambda: _our_entries(place), place)
+    header = json.loads(b"".join(header_lines).rstrip().removesuffix(b",") + b"}")
+    starts = offsets[1 : len(rows) + 1]
+
+    def fetch(number: int) -> dict[str, Any]:
+        with open(place, "rb") as file:
+            file.seek(starts[number])
+            return dict(json.loads(file.readline().rstrip().removesuffix(b",")))
+
+    return Document(header, rows, lambda: _our_entries(place), place, fetch)
 
 
-def _head(line: str) -> str:
+def _head(line: bytes) -> bytes:
     cut = line.find(SCALARS_END)
-    return line[:cut] + "}" if cut >= 0 else line.rstrip().removesuffix(",")
+    return line[:cut] + b"}" if cut >= 0 else line.rstrip().removesuffix(b",")
 
 
 def _ends_whole(place: Path) -> bool:
@@ -91,11 +105,11 @@ def _ends_whole(place: Path) -> bool:
 
 
 def _our_entries(place: Path) -> Iterator[dict[str, Any]]:
-    with open(place, encoding="ascii") as file:
+    with open(place, "rb") as file:
         inside = False
         for line in file:
-            if inside and line.startswith('{"'):
-                yield json.loads(line.rstrip().removesuffix(","))
+            if inside and line.startswith(b'{"'):
+                yield json.loads(line.rstrip().removesuffix(b","))
             inside = inside or line.startswith(RESULTS_LINE)
 
 

@@ -44,7 +44,7 @@ class Row:
     reference_hash: str | None = None
     answered_at: str | None = None
     tags: tuple[str, ...] = ()
-    usage: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> Key:

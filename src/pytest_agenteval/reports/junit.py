@@ -1,0 +1,100 @@
+"""A document as JUnit XML, in the form pytest gives it, one testcase per case and model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.rows import CaseRow
+
+_ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """``text`` without characters that XML 1.0 forbids, each shown as ``#x1B`` (pytest's way)."""
+    return _ILLEGAL.sub(lambda hit: f"#x{ord(hit[0]):02X}", text)
+
+
+def junit_xml(document: Document) -> str:
+    """``<testsuites>`` with a testcase per case: failures, errors, skips and our properties.
+
+    When a gate decides the run, a failed case is skipped with the reason ``counted by the gate``.
+    """
+    cases = document.cases
+    gated = bool(document.run.get("gates"))
+    counts = document.header["cases"]
+    failed = 0 if gated else counts["failed"]
+    skipped = counts["review"] + counts["not_run"] + counts["skipped"] + counts["xfailed"]
+    skipped += counts["failed"] - failed
+    seconds = document.header["summary"]["total_duration_ms"] / 1000
+    moment = _attribute(document.header["timestamp"])
+    head = (
+        f'<testsuite name="agenteval" errors="{counts["errors"]}" failures="{failed}" skipped="{skipped}" '
+        f'tests="{counts["total"]}" time="{seconds:.3f}" timestamp={moment}>'
+    )
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<testsuites name="agenteval">', head]
+    for case in cases:
+        lines += _testcase(case, gated)
+    for skip in document.run.get("skipped") or ():
+        path, _, name = skip["nodeid"].partition("::")
+        lines.append(
+            f'<testcase classname={_attribute(classname(path))} name={_attribute(name)} time="0.000">'
+            f"<skipped message={_attribute(skip['reason'])}/></testcase>"
+        )
+    return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
+
+
+def classname(path: str) -> str:
+    """``tests/total_revenue.yml`` as pytest writes it: ``tests.total_revenue.yml``."""
+    return path.replace("/", ".")
+
+
+def _testcase(case: CaseRow, gated: bool) -> Iterator[str]:
+    row = case.rows[0]
+    name = row.nodeid.partition("::")[2] or (f"{row.name}[{row.model}]" if row.model else row.name)
+    seconds = sum(r.duration_ms for r in case.rows) / 1000
+    yield (
+        f'<testcase classname={_attribute(classname(row.path))} name={_attribute(name)} time="{seconds:.3f}">'
+    )
+    yield "<properties>"
+    for key, value in properties(case).items():
+        yield f"<property name={_attribute(key)} value={_attribute(value)}/>"
+    yield "</properties>"
+    yield from _verdict(case, gated)
+    yield "</testcase>"
+
+
+def properties(case: CaseRow) -> dict[str, str]:
+    """The scalars that JUnit and pytest-json-report carry."""
+    tokens = [row.tokens for row in case.rows if row.tokens is not None]
+    costs = [row.cost for row in case.rows if row.cost is not None]
+    found = {
+        "agenteval_model": case.key[2],
+        "agenteval_tokens": str(sum(tokens)) if tokens else "",
+        "agenteval_cost": f"{sum(costs):.6f}" if costs else "",
+        "agenteval_message": case.message,
+        "agenteval_verdict": case.verdict,
+        "agenteval_reason": case.deciding.reason or "",
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _verdict(case: CaseRow, gated: bool) -> Iterator[str]:
+    message = _attribute(case.message)
+    body = escape(xml_text(case.message))
+    if case.verdict == "error":
+        yield f"<error message={message}>{body}</error>"
+    elif case.xfailed:
+        yield f'<skipped type="pytest.xfail" message={_attribute(case.rows[0].xfail or "")}/>'
+    elif case.verdict == "failed" and gated:
+        yield f'<skipped type="pytest.xfail" message="counted by the gate">{body}</skipped>'
+    elif case.verdict == "failed":
+        yield f"<failure message={message}>{body}</failure>"
+    elif case.verdict in ("review", "not_run"):
+        yield f"<skipped message={message}/>"
+
+
+def _attribute(value: object) -> str:
+    return quoteattr(xml_text(str(value)))
