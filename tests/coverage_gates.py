@@ -31,12 +31,24 @@ def shares(report: dict) -> dict[str, tuple[int, int, list[str]]]:
         done, total, missing = rooms[room(path)]
         done += counts["covered_lines"] + counts["covered_branches"]
         total += counts["num_statements"] + counts["num_branches"]
-        lines = [str(line) for line in entry["missing_lines"]]
-        lines += [f"{start}->{end}" for start, end in entry["missing_branches"]]
-        if lines:
-            missing.append(f"{Path(path).name}: {', '.join(lines)}")
+        lines = set(entry["missing_lines"])
+        lost = spans(sorted(lines))
+        lost += [f"{start}->{end}" for start, end in entry["missing_branches"] if start not in lines]
+        if lost:
+            missing.append(f"{Path(path).name}: {', '.join(lost)}")
         rooms[room(path)] = (done, total, missing)
     return dict(rooms)
+
+
+def spans(lines: list[int]) -> list[str]:
+    """``[3, 4, 5, 9]`` -> ``3-5``, ``9``."""
+    found: list[list[int]] = []
+    for line in lines:
+        if found and line == found[-1][1] + 1:
+            found[-1][1] = line
+        else:
+            found.append([line, line])
+    return [f"{first}-{last}" if last > first else str(first) for first, last in found]
 
 
 def main() -> int:
