@@ -102,3 +102,18 @@ def test_module_and_script_are_the_same_command() -> None:
         check=True,
     )
     assert done.stdout.startswith("usage: agenteval")
+
+
+def test_readme_tox_and_ci_run_the_same_commands() -> None:
+    readme, tox, ci = ((ROOT / name).read_text() for name in ("README.md", "tox.ini", Path(".ci") / "run"))
+    assert "\npip install . && pytest docs/examples/jaffle_shop -n 4\npip install tox && tox\n" in readme
+    assert "\n    pytest docs/examples/jaffle_shop -n 4\n" in tox
+    assert re.search(r"pip install -q tox\n", ci)
+    assert re.search(r"/tox run ", ci)
+    assert "TEST_REQUIRE=postgres,chromium" in ci
+    environments = re.search(r"^env_list = (.*)$", tox, flags=re.MULTILINE)
+    assert environments is not None
+    listed = environments.group(1).split(", ")
+    described = re.findall(r"^\[testenv:(\w+)\]", tox, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(set(described) - {"llm"})
+    assert listed[-1] == "py311", "the full run comes last, so that its closing line does"
