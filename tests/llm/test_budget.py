@@ -74,10 +74,20 @@ def test_what_a_failed_call_has_spent_is_billed(path) -> None:
 def test_calls_under_way_hold_what_the_dearest_cost(path) -> None:
     ledger = Ledger(1.0, path)
     pay(ledger, 0.4)
-    with ledger.call() as bill:
-        with pytest.raises(BudgetSpent, match=r"\$0.4000 reserved for 1 calls under way"):
+    refused: list[str] = []
+
+    def other() -> None:
+        try:
             pay(ledger, 0.4)
+        except BudgetSpent as error:
+            refused.append(str(error))
+
+    with ledger.call() as bill:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
         bill.cost = 0.1
+    assert "$0.4000 reserved for 1 calls under way" in refused[0]
     pay(ledger, 0.4)
 
 
@@ -138,3 +148,36 @@ def test_processes_and_threads_share_one_ledger(tmp_path) -> None:
     assert spent.usd <= 2.0 + 1e-9
     assert spent.usd >= 2.0 - 0.05 * 6
     assert spent.reserved == {}
+
+
+def test_calls_inside_a_call_are_billed_as_they_come_and_once(path) -> None:
+    ledger = Ledger(1.0, path)
+    with ledger.call() as bill:
+        pay(ledger, 0.1)
+        pay(ledger, 0.2)
+        assert ledger.spent().usd == pytest.approx(0.3)
+        bill.cost = 0.35
+    spent = ledger.spent()
+    assert (spent.calls, spent.usd, spent.dearest) == (1, pytest.approx(0.35), pytest.approx(0.35))
+
+    def attempt(*costs: float) -> None:
+        with ledger.call():
+            for usd in costs:
+                pay(ledger, usd)
+            raise AgentFailed("down")
+
+    with pytest.raises(AgentFailed, match="down"):
+        attempt(0.2)
+    assert ledger.spent().usd == pytest.approx(0.55)
+    with pytest.raises(BudgetSpent):
+        attempt(0.5, 0.01)
+    spent = ledger.spent()
+    assert (spent.calls, spent.stopped, spent.unpriced) == (3, 1, 0)
+    assert spent.usd == pytest.approx(1.05)
+
+
+def test_another_ledgers_call_is_no_part(path) -> None:
+    ledger, other = Ledger(1.0, path), Ledger(None)
+    with other.call():
+        pay(ledger, 0.4)
+    assert (ledger.spent().calls, ledger.spent().dearest) == (1, 0.4)

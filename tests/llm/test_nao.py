@@ -11,8 +11,7 @@ from rawserver import http
 from pytest_agenteval.agents.base import AgentContext
 from pytest_agenteval.agents.nao import Login, build
 from pytest_agenteval.agents.targets import make_agent
-from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent
-from pytest_agenteval.llm.budget import Ledger
+from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import Models
 from pytest_agenteval.llm.wire import Wire
 from pytest_agenteval.redaction import Redactor
@@ -39,11 +38,11 @@ RUN = replayed("run_ok_bearer_nosql")
 def agent(raw):
     made: list[Wire] = []
 
-    def make(environ=None, kind="nao", ledger=None, meta=None, providers=(), retries=2, token=None):
+    def make(environ=None, kind="nao", meta=None, providers=(), retries=2, token=None):
         wire = Wire(retries=retries, first_pause=0.02)
         made.append(wire)
         environ = LOGIN if environ is None else environ
-        models = Models(wire, providers=providers, environ=environ, meta_costs=meta, ledger=ledger)
+        models = Models(wire, providers=providers, environ=environ, meta_costs=meta)
         services = {"models": models, "nao_token": token}
         context = AgentContext(environ=environ, redactor=Redactor(), services=services)
         return build(f"{kind}:{raw.url}", context).agent
@@ -297,16 +296,6 @@ def test_a_server_without_a_price_is_priced_by_the_project(raw, agent) -> None:
     providers = [Provider.fixed("openai", models={"x": Prices(1, 1, 1, 1)})]
     assert agent(token="T", providers=providers).run(task(model="openai:x")).cost == pytest.approx(0.0021)
     assert agent(token="T").run(task(model="openai:x")).cost is None
-
-
-def test_the_budget_is_asked_before_every_run(raw, agent) -> None:
-    raw.says(then=RUN)
-    one = agent(token="T", ledger=Ledger(0.013))
-    one.run(task())
-    one.run(task())
-    with pytest.raises(BudgetSpent):
-        one.run(task())
-    assert len(raw.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -141,9 +141,7 @@ class Login:
 
 
 class NaoAgent:
-    """Asks the server's test endpoint. Its cost goes to the run's ledger by itself."""
-
-    bills_itself = True
+    """Asks the server's test endpoint."""
 
     def __init__(self, kind: str, address: str, login: Login, models: Models) -> None:
         self._kind = kind
@@ -152,14 +150,12 @@ class NaoAgent:
         self._models = models
 
     def run(self, task: Task) -> Answer:
-        """One run of the server's agent. Raises ``AgentFailed``, ``AgentTimeout``, ``BudgetSpent``."""
+        """One run of the server's agent. Raises ``AgentFailed``, ``AgentTimeout``."""
         model = task.model or DEFAULT_MODEL
-        with self._models.ledger.call() as bill:
-            reply = self._ask(request_body(task, model, self._models.meta_costs), task.limits.deadline)
-            answer = read_run(self._checked(reply, model), reply)
-            if answer.cost is None:
-                answer = replace(answer, cost=self._models.price(model, answer.usage))
-            bill.cost = answer.cost
+        reply = self._ask(request_body(task, model, self._models.meta_costs), task.limits.deadline)
+        answer = read_run(self._checked(reply, model), reply)
+        if answer.cost is None:
+            answer = replace(answer, cost=self._models.price(model, answer.usage))
         return answer
 
     def _ask(self, body: Mapping[str, Any], deadline: float | None) -> Reply:

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -40,10 +41,16 @@ class Ledger:
 
         Before the call the dearest one seen so far is reserved; raises ``BudgetSpent`` when it does
         not fit. So the overrun stays below what the calls in flight cost. A call that raises is
-        billed what its error knows (``error.answer.cost``).
+        billed what its error knows (``error.answer.cost``). Calls may lie in each other: a model's
+        turns inside an agent's attempt are billed as they come, and once.
         """
-        key = self._reserve()
-        bill = Bill()
+        outer = _AROUND.get()
+        if outer is not None and outer.ledger is self:
+            with self._part(outer) as part:
+                yield part
+            return
+        bill = Bill(ledger=self, key=self._reserve())
+        token = _AROUND.set(bill)
         try:
             yield bill
         except AgentFailed as error:
@@ -55,7 +62,28 @@ class Ledger:
             bill.failed = True
             raise
         finally:
-            self._settle(key, bill)
+            _AROUND.reset(token)
+            self._settle(bill)
+
+    @contextlib.contextmanager
+    def _part(self, outer: Bill) -> Iterator[Bill]:
+        """A call inside a call (a model's turn inside an agent's attempt): billed at once.
+
+        The outer call holds a reservation for it already, so it is only stopped when the others leave
+        nothing. The outer bill then adds what its parts have not paid.
+        """
+        with self._state() as state:
+            others = sum(state.reserved.values()) - state.reserved.get(outer.key, 0.0)
+            if self.limit is not None and state.usd + others >= self.limit:
+                state.stopped += 1
+                raise BudgetSpent(self._refusal(state))
+        part = Bill(ledger=self, key=outer.key)
+        try:
+            yield part
+        finally:
+            with self._state() as state:
+                state.usd += part.cost or 0.0
+                outer.paid += part.cost or 0.0
 
     def spent(self) -> Spent:
         """The ledger as it stands."""
@@ -72,14 +100,14 @@ class Ledger:
             state.reserved[key] = state.dearest
         return key
 
-    def _settle(self, key: str, bill: Bill) -> None:
+    def _settle(self, bill: Bill) -> None:
         with self._state() as state:
-            state.reserved.pop(key, None)
+            state.reserved.pop(bill.key, None)
             state.calls += 1
-            if bill.cost is not None:
-                state.usd += bill.cost
-                state.dearest = max(state.dearest, bill.cost)
-            elif not bill.failed:
+            whole = max(bill.cost or 0.0, bill.paid)
+            state.usd += whole - bill.paid
+            state.dearest = max(state.dearest, whole)
+            if bill.cost is None and not bill.paid and not bill.failed:
                 state.unpriced += 1
 
     def _refusal(self, state: Spent) -> str:
@@ -146,7 +174,14 @@ class Spent:
 
 @dataclass(slots=True)
 class Bill:
-    """What one call cost in USD; ``None``: not known."""
+    """What one call cost in USD; ``None``: not known. ``paid`` is what calls inside it have cost."""
 
     cost: float | None = None
     failed: bool = False
+    paid: float = 0.0
+    ledger: Ledger | None = field(default=None, repr=False)
+    key: str = ""
+
+
+# which call the current thread or task is in; agents run in copies of the caller's context
+_AROUND: ContextVar[Bill | None] = ContextVar("agenteval_bill", default=None)
