@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_agenteval.results.records import TABLE_ROWS, PlannedItem
+from pytest_agenteval.results.rows import Row
 
 DATA_ROWS = 100
 """Rows of nao's ``expected_data`` and ``actual_data``."""
@@ -107,6 +108,50 @@ def _details(body: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
     }
     cut = {**(said.get("cut") or {}), **_cut_tables(details)}
     return {**details, "cut": cut} if cut else details
+
+
+def upgraded(entry: dict[str, Any], row: Row) -> dict[str, Any]:
+    """An entry as this version writes it, with the verdict and number of ``row``.
+
+    Entries of ours keep all they have; those of nao, dazense and pda get the keys they lack.
+    """
+    scalars = {
+        "name": row.name,
+        "model": row.model,
+        "passed": row.verdict == "passed",
+        **{key: entry.get(key) for key in _NAO},
+        "attempt": row.attempt,
+        **{key: entry.get(key) for key in _IDENTITY},
+        **{key: entry.get(key) for key in _OURS},
+        "verdict": row.verdict,
+        "k": row.k,
+        "pass": row.pass_rule,
+        **{key: entry.get(key) for key in ("xfail", "rerun", "answered_at", "leak")},
+        "turns": entry.get("turns") or [],
+        "tags": list(row.tags),
+        "usage": entry.get("usage") or {"agent": None, "extraction": None, "judge": None},
+        "asked": entry.get("asked") or [],
+        "leniencies": entry.get("leniencies") or [],
+        "extraction": entry.get("extraction"),
+        "checks": entry.get("checks") or [],
+    }
+    rest = {key: entry.get(key) for key in ("wire_attempts", "diff", "mapping")}
+    more = {key: value for key, value in entry.items() if key not in scalars and key not in rest}
+    more.pop("details", None)
+    return {**scalars, **rest, **more, "details": entry.get("details") or {}}
+
+
+_IDENTITY = (
+    "nodeid",
+    "path",
+    "case_hash",
+    "ask_hash",
+    "reference_hash",
+    "prompt",
+    "database",
+    "owner",
+    "outcome",
+)
 
 
 def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:

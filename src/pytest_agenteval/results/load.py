@@ -17,7 +17,7 @@ from pytest_agenteval.results.aggregate import totals
 from pytest_agenteval.results.document import SCHEMA_VERSION, Document, from_folder
 from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.records import answer_from
-from pytest_agenteval.results.rows import Row, row_of
+from pytest_agenteval.results.rows import Row, row_of, with_counted_k
 from pytest_agenteval.results.values import unpack
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer
@@ -128,7 +128,7 @@ def _foreign(
     header: Mapping[str, Any], entries: Callable[[], Iterator[dict[str, Any]]], place: Path
 ) -> Document:
     """Totals are made anew (nao's ``failed`` counts errors), so that every file is counted alike."""
-    rows: list[Row] = [row_of(entry) for entry in entries()]
+    rows = with_counted_k([row_of(entry) for entry in entries()])
     known = {"schema_version": 0, "timestamp": "", "started_at": None, "run": {}}
     return Document({**known, **header, **totals(rows)}, rows, entries, place)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document import Document, header_of
+from pytest_agenteval.results.entries import upgraded
 from pytest_agenteval.results.rows import Key, Row
 
 UNFINISHED = ("agent", "timeout", "worker", "reference")
@@ -43,9 +44,7 @@ def merge_documents(documents: Sequence[Document]) -> Document:
 
     def entries() -> Iterator[dict[str, Any]]:
         for place in places:
-            entry = documents[place.document].entry(place.number)
-            entry["attempt"] = place.row.attempt
-            yield entry
+            yield upgraded(documents[place.document].entry(place.number), place.row)
 
     rows = [place.row for place in places]
     ran = {row.nodeid for row in rows}

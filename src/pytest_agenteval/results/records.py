@@ -12,7 +12,7 @@ from pytest_agenteval.cases.model import PassRule
 from pytest_agenteval.results.values import dumps, pack, plain_column, unpack
 from pytest_agenteval.results.verdicts import parse_rule
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, Attempt, Outcome, ToolCall, Usage, WireAttempt
+from pytest_agenteval.types import Answer, Attempt, CheckResult, Outcome, ToolCall, Usage, WireAttempt
 
 TABLE_ROWS = 1000
 """Rows of a table kept in the results (rule: results.md, Files)."""
@@ -251,7 +251,7 @@ def attempt_body(attempt: Attempt, hashed: Mapping[int, str], shown: Mapping[str
     return {
         "asked": list(attempt.asked),
         "extraction": {"source": extraction.source, "query": extraction.query} if extraction else None,
-        "checks": [check_record(check) for check in attempt.checks],
+        "checks": [check_record(check, attempt.comparison) for check in attempt.checks],
         "reference_sql": attempt.reference_sql,
         **shown,
         **tables,
@@ -259,8 +259,11 @@ def attempt_body(attempt: Attempt, hashed: Mapping[int, str], shown: Mapping[str
     }
 
 
-def check_record(check: Any) -> dict[str, Any]:
-    """``{type, name, passed, score, why, severity}`` and, where there are any, turn, reason, details."""
+def check_record(check: CheckResult, shown: Any = None) -> dict[str, Any]:
+    """``{type, name, passed, score, why, severity}`` and, where there are any, turn, reason, details.
+
+    A comparison among the details stands there as JSON, unless it is the one ``shown`` by the attempt.
+    """
     record = {
         "type": check.type,
         "name": check.name,
@@ -273,21 +276,31 @@ def check_record(check: Any) -> dict[str, Any]:
         record["turn"] = check.turn
     if not check.passed:
         record["reason"] = check.reason
-    if check.details:
-        record["details"] = pack(dict(check.details))[0]
+    details = {key: value for key, value in check.details.items() if value is not shown or shown is None}
+    if details:
+        values = {k: v.to_json() if hasattr(v, "to_json") else v for k, v in details.items()}
+        record["details"] = pack(values)[0]
     return record
 
 
 def comparison_parts(comparison: Any) -> dict[str, Any]:
-    """``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``."""
+    """``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``.
+
+    The text is there for a difference only, as in nao's files.
+    """
     if comparison is None:
         return {"comparison": None, "diff": None, "mapping": None, "leniencies": []}
     from pytest_agenteval import compare
 
-    render, structure = getattr(compare, "render", None), getattr(compare, "diff_record", None)
+    render = getattr(compare, "render", str)
+    diff = comparison.to_json()
     return {
-        "comparison": render(comparison) if render else str(comparison),
-        "diff": pack(structure(comparison))[0] if structure else None,
-        "mapping": pack(getattr(comparison, "mapping", None))[0],
-        "leniencies": [str(entry) for entry in getattr(comparison, "leniencies", ())],
+        "comparison": None if comparison.matched else render(comparison),
+        "diff": pack(diff)[0],
+        "mapping": pack([_mapped(column) for column in comparison.mapping])[0],
+        "leniencies": list(comparison.leniencies),
     }
+
+
+def _mapped(column: Any) -> dict[str, Any]:
+    return {name: getattr(column, name) for name in ("expected", "actual", "how", "type")}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -148,6 +149,11 @@ def cases_of(rows: Iterable[Row]) -> list[CaseRow]:
 
 
 def _case(rows: list[Row]) -> CaseRow:
-    own = [row for row in rows if row.case_hash or row.nodeid]
-    k = rows[0].k if own else len(rows)  # foreign files do not say: as many as there are
+    k = rows[0].k
     return CaseRow(rows, decide([row.verdict for row in rows], parse_rule(rows[0].pass_rule), k), k)
+
+
+def with_counted_k(rows: Sequence[Row]) -> list[Row]:
+    """Rows of a file that does not say k: as many as a case has attempts."""
+    count = Counter(row.key for row in rows)
+    return [replace(row, k=count[row.key]) for row in rows]

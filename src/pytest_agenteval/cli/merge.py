@@ -1,0 +1,53 @@
+"""``agenteval merge FILE... -o OUT``: shards, other machines, resumed runs as one results file."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+
+from pytest_agenteval.cli.output import print_lines, refuse
+from pytest_agenteval.errors import ResultsError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The files, and where the merged one goes."""
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="results files or folders of runs"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=Path,
+        help="the merged file (default: a new results_*.json beside the first)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0: written; 2: a file cannot be read, or OUT is one of them."""
+    from pytest_agenteval.reports.terminal import Line, last_line
+    from pytest_agenteval.results.document import write_document
+    from pytest_agenteval.results.load import read_document
+    from pytest_agenteval.results.merge import merge_documents
+
+    output = arguments.output or _new_name(arguments.files[0])
+    try:
+        if any(path.resolve() == output.resolve() for path in arguments.files):
+            raise ResultsError(f"{output}: is one of the files to merge; name another with -o")
+        merged = merge_documents([read_document(path) for path in arguments.files])
+        write_document(merged, output)
+    except (ResultsError, OSError) as error:
+        return refuse(error)
+    print_lines([last_line(merged), Line(f"results: {output}")])
+    return 0
+
+
+def _new_name(first: Path) -> Path:
+    number = 1
+    stamp = f"results_{datetime.now():%Y%m%d_%H%M%S}"
+    while True:
+        place = first.parent / (f"{stamp}.json" if number == 1 else f"{stamp}_{number}.json")
+        if not place.exists() and not place.with_suffix("").exists():
+            return place
+        number += 1

@@ -1,0 +1,100 @@
+"""Two runs side by side, as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_agenteval.reports.markdown import chance_sentence, comment_sections, diff_sentence
+from pytest_agenteval.reports.terminal import Line, case_name
+from pytest_agenteval.reports.text import counted, fit, one_line, rate_text
+from pytest_agenteval.results.diff import CaseChange, RunDiff
+from pytest_agenteval.results.document import Document
+
+NAMED = 50
+"""Changes of one kind named one by one; the rest are counted."""
+
+_STYLES = {"Regressions": "red", "New and failing": "red", "Fixed": "green"}
+
+
+def diff_lines(old: Document, new: Document, diff: RunDiff, *, width: int = 80) -> list[Line]:
+    """The runs, the changes (regressions first), the paired test, what else changed."""
+    lines = [Line(fit(_run_line("old", old), width)), Line(fit(_run_line("new", new), width))]
+    if diff.across:
+        lines.append(Line(one_line(f"paired across models: {diff.across[0]} -> {diff.across[1]}"), "bold"))
+    several = len(new.header["by_model"]) > 1
+    for heading, changes in comment_sections(diff):
+        if changes:
+            lines.append(Line(f"{heading} ({len(changes)})", "title"))
+            style = _STYLES.get(heading, "")
+            lines += [Line(fit(_change(entry, several), width), style) for entry in changes[:NAMED]]
+            if len(changes) > NAMED:
+                lines.append(Line(f"  and {len(changes) - NAMED} more"))
+    lines += list(_what_else(diff))
+    sentence = chance_sentence(diff)
+    if sentence:
+        lines.append(Line(sentence))
+    return [*lines, Line(diff_sentence(diff), "red" if diff.of("regression") else "green")]
+
+
+def _run_line(word: str, document: Document) -> str:
+    name = document.path.name if document.path else "this run"
+    label = f" ({document.run['label']})" if document.run.get("label") else ""
+    cases = document.header["cases"]
+    overridden = document.run.get("overrides")
+    note = f", {counted(overridden, 'verdict')} overridden by a person" if overridden else ""
+    return one_line(
+        f"{word}: {name}{label}, {counted(cases['total'], 'case')}, {rate_text(cases['pass_rate'])}{note}"
+    )
+
+
+def _change(entry: CaseChange, several: bool) -> str:
+    words = f"{entry.old.verdict if entry.old else 'new'} -> {entry.new.verdict if entry.new else 'removed'}"
+    notes = f" [{', '.join(entry.notes)}]" if entry.notes else ""
+    message = f": {one_line(entry.case.message)}" if entry.case.verdict in ("failed", "error") else ""
+    return f"  {case_name(entry.case, several)}  {words}{notes}{message}"
+
+
+def _what_else(diff: RunDiff) -> Iterator[Line]:
+    for note in ("case changed", "data changed"):
+        found = sum(note in entry.notes for entry in diff.changes)
+        if found:
+            yield Line(
+                f"{note}: {counted(found, 'case')} (its verdicts speak of two different questions)", "yellow"
+            )
+    if diff.context_changed:
+        yield Line("context changed: the agent's context files differ between the runs", "yellow")
+
+
+def diff_record(old: Document, new: Document, diff: RunDiff) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "old": str(old.path) if old.path else None,
+        "new": str(new.path) if new.path else None,
+        "regressions": len(diff.of("regression")),
+        "fixes": len(diff.of("fix")),
+        "added": len(diff.of("added")),
+        "removed": len(diff.of("removed")),
+        "unchanged": len(diff.of("unchanged")),
+        "other": len(diff.of("other")),
+        "paired": diff.paired,
+        "p_value": diff.p_value,
+        "more_cases": diff.more_cases,
+        "context_changed": diff.context_changed,
+        "across_models": list(diff.across) if diff.across else None,
+        "changes": [_change_record(entry) for entry in diff.changes],
+    }
+
+
+def _change_record(entry: CaseChange) -> Mapping[str, Any]:
+    path, name, model = entry.case.key
+    return {
+        "path": path,
+        "name": name,
+        "model": model,
+        "change": entry.change,
+        "old": entry.old.verdict if entry.old else None,
+        "new": entry.new.verdict if entry.new else None,
+        "message": entry.case.message,
+        "notes": list(entry.notes),
+    }
