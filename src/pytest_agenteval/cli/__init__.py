@@ -10,7 +10,11 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "diff": "what got worse between two runs (exit 1 when something did)",
+    "merge": "several results files as one: shards, other machines, resumed runs",
+    "report": "a stored run as terminal text, markdown, JUnit XML or JSON",
+}
 """Command name -> its one-line help; the module is ``cli.<name with _>``."""
 
 

@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with this run: markdown sized for a pull-request comment, regressions first",
     )
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json)")
-    parser.add_argument("--html", metavar="OUT", type=Path, help="write the one-file page to OUT")
     parser.add_argument("-v", "--verbose", action="store_true", help="list every case of a large run")
 
 
@@ -47,10 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         document = with_overrides(read_document(arguments.file))
         baseline = with_overrides(read_document(arguments.against)) if arguments.against else None
-        if arguments.html:
-            _write_html(document, arguments.html)
-            if not (arguments.format or arguments.output):
-                return 0
         if form == "terminal" and arguments.output is None:
             _print_terminal(document, baseline, arguments)
             return 0
@@ -92,9 +87,3 @@ def _text(document: Document, baseline: Document | None, form: str) -> str:
     if baseline is not None:
         return markdown_comment(document, diff_documents(baseline, document))
     return markdown_summary(document)
-
-
-def _write_html(document: Document, output: Path) -> None:
-    from pytest_agenteval.reports import html
-
-    output.write_text(html.render_report(document), encoding="utf-8")
