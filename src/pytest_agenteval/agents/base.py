@@ -14,7 +14,6 @@ from pytest_agenteval.types import Task
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
-    from pytest_agenteval.llm.wire import Wire
 
 FEATURES = ("turns", "as", "approve", "clarification", "isolate", "input")
 """The case keys that not every kind of agent can honour."""
@@ -70,16 +69,14 @@ class RunsTask(Protocol):
 class AgentContext:
     """What a kind may need to build its agent; nothing in it knows a case.
 
-    ``project`` is the project file's content (secrets resolved). ``wire`` sends requests, shared by the
-    process; ``services`` carries what else other rooms provide, by name.
+    ``services`` carries what other rooms provide, by name: ``project`` (a ``cases.projects.Project``),
+    ``models`` (an ``llm.client.Models``, whose ``wire`` all requests share), ``databases``.
     """
 
     root: Path = field(default_factory=Path.cwd)
     settings: Settings = field(default_factory=Settings)
-    project: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     redactor: Redactor = field(default_factory=Redactor)
-    wire: Wire | None = None
     services: Mapping[str, Any] = field(default_factory=dict)
 
 
