@@ -1,1 +1,49 @@
-"""Comparison: two tables into what differs."""
+r"""Comparison: two tables into what differs.
+
+::
+
+    from pytest_agenteval.compare import compare, parse_options, render
+    found = compare(expected, actual, parse_options({"ordered": True, "order_by": ["total desc"]}))
+    print("\n".join(render(found)))
+
+The contract (which cells are equal, how rows and columns are paired, what each diagnosis word means)
+is written down for users in docs/comparing.md.
+"""
+
+from __future__ import annotations
+
+from pytest_agenteval.compare.comparing import compare
+from pytest_agenteval.compare.options import (
+    ColumnOptions,
+    ComparisonOptions,
+    OptionsError,
+    OrderKey,
+    option_faults,
+    parse_options,
+)
+from pytest_agenteval.compare.render import render
+from pytest_agenteval.compare.result import (
+    Comparison,
+    Counts,
+    Diagnosis,
+    MappedColumn,
+    SampleCell,
+    SampleRow,
+)
+
+__all__ = [
+    "ColumnOptions",
+    "Comparison",
+    "ComparisonOptions",
+    "Counts",
+    "Diagnosis",
+    "MappedColumn",
+    "OptionsError",
+    "OrderKey",
+    "SampleCell",
+    "SampleRow",
+    "compare",
+    "option_faults",
+    "parse_options",
+    "render",
+]

@@ -1,0 +1,211 @@
+"""Two tables into a ``Comparison``: the steps in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_agenteval.compare.align import Alignment
+from pytest_agenteval.compare.columns import ColumnMap, map_columns
+from pytest_agenteval.compare.diagnosis import diagnose
+from pytest_agenteval.compare.engine import PlainEngine
+from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED
+from pytest_agenteval.compare.options import ComparisonOptions
+from pytest_agenteval.compare.order import order_indexes, tie_runs
+from pytest_agenteval.compare.pairing import Pairing
+from pytest_agenteval.compare.result import (
+    Comparison,
+    Counts,
+    Diagnosis,
+    MappedColumn,
+    SampleCell,
+    SampleRow,
+)
+from pytest_agenteval.compare.sample import sample_rows
+from pytest_agenteval.compare.scene import Scene, listed, plural
+from pytest_agenteval.table import Table
+
+ORDER_NOTE = "the reference is ordered; add `ordered: true` if order matters"
+
+
+def compare(expected: Table, actual: Table | None, options: ComparisonOptions | None = None) -> Comparison:
+    """Whether ``actual`` equals ``expected`` under ``options``, and what differs.
+
+    ``actual`` is ``None`` where the agent returned no data: that fails, it is no empty table. Columns
+    are read by the expected column's SQL type. Never raises for any value in either table.
+    """
+    options = options or ComparisonOptions()
+    if actual is None:
+        text = f"the agent returned no table; {plural(expected.row_count, 'row')} expected"
+        counts = Counts(expected=expected.row_count)
+        return Comparison(False, "no data returned", Diagnosis("no_answer", text), counts=counts)
+    if not expected.row_count and not actual.row_count:
+        return Comparison(True, "both empty")
+    engine = PlainEngine(expected, actual, options)
+    columns = map_columns(engine, options) if actual.row_count else _unmapped(expected)
+    return _Verdict(engine, columns, options).comparison()
+
+
+def _unmapped(expected: Table) -> ColumnMap:
+    return ColumnMap((), {}, (), ())
+
+
+class _Verdict:
+    """The judgement on two tables whose columns are mapped."""
+
+    def __init__(self, engine: PlainEngine, columns: ColumnMap, options: ComparisonOptions) -> None:
+        self.engine, self.columns, self.options = engine, columns, options
+        self.expected, self.actual = engine.expected, engine.actual
+        order = order_indexes(self.expected, options)
+        partners = dict(columns.pairs)
+        self.order = order if order is not None and all(e in partners for e in order) else None
+        self.runs = tie_runs(engine, columns, self.order) if options.ordered else None
+
+    def comparison(self) -> Comparison:
+        refusal = self._refusal()
+        pairing = None if refusal else self._pairing()
+        if pairing is not None and pairing.matched:
+            return self._match(pairing)
+        return self._failure(refusal or "values differ")
+
+    def _refusal(self) -> str | None:
+        """Why the tables cannot be equal before a row is looked at; nao's words."""
+        if not self.actual.row_count:
+            return "actual is empty"
+        if not self.expected.row_count:
+            return "expected is empty"
+        if self.columns.missing:
+            return f"missing columns: {sorted(self.expected.columns[e].name for e in self.columns.missing)}"
+        if self.options.extra_columns == "forbid" and self.columns.extra:
+            return f"extra columns: {sorted(self.actual.columns[a].name for a in self.columns.extra)}"
+        if self.options.duplicates == "bag" and self.actual.row_count != self.expected.row_count:
+            return f"row count: {self.actual.row_count} vs {self.expected.row_count}"
+        return None
+
+    def _pairing(self) -> Pairing | None:
+        if "likeness" in self.columns.how.values():
+            return None
+        if self.runs is not None:
+            return self.engine.pair_runs(self.columns.pairs, self.runs)
+        return self.engine.pair(self.columns.pairs)
+
+    def _mapping(self) -> tuple[MappedColumn, ...]:
+        return tuple(
+            MappedColumn(
+                self.expected.columns[e].name,
+                self.actual.columns[a].name,
+                self.columns.how[e],
+                self.expected.columns[e].type,
+            )
+            for e, a in self.columns.pairs
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        ordered = self.options.order_by and not self.options.ordered
+        return (ORDER_NOTE,) if ordered else ()
+
+    def _extra(self) -> tuple[str, ...]:
+        return tuple(self.actual.columns[a].name for a in self.columns.extra)
+
+    def _match(self, pairing: Pairing) -> Comparison:
+        grades = Grades(self.engine, self.columns, pairing)
+        extra = self._extra()
+        parts = [word for word in (grades.word,) if word]
+        parts += [f"extra columns ignored: {', '.join(extra)}"] if extra else []
+        mapping = self._mapping()
+        return Comparison(
+            True,
+            f"match ({'; '.join(parts)})" if parts else "match",
+            mapping=mapping,
+            extra_columns=extra,
+            leniencies=(*grades.leniencies, *_renamed(mapping)),
+            warnings=grades.warnings,
+            notes=self._notes(),
+            counts=Counts(self.expected.row_count, self.actual.row_count, self.expected.row_count),
+        )
+
+    def _failure(self, message: str) -> Comparison:
+        scene = Scene(self.engine, self.options, self.columns, self.runs, self.order)
+        diagnosis, alignment = diagnose(scene)
+        mapping = self._mapping()
+        return Comparison(
+            False,
+            message,
+            diagnosis,
+            mapping,
+            tuple(self.expected.columns[e].name for e in self.columns.missing),
+            self._extra(),
+            leniencies=_renamed(mapping),
+            notes=self._notes(),
+            counts=_counts(self.expected, self.actual, alignment),
+            sample=sample_rows(scene, alignment),
+            keys=alignment.keys,
+            differing_columns=tuple(scene.name(i) for i in alignment.differing),
+        )
+
+
+def _counts(expected: Table, actual: Table, alignment: Alignment) -> Counts:
+    return Counts(
+        expected.row_count,
+        actual.row_count,
+        alignment.equal,
+        len(alignment.changed),
+        len(alignment.lost),
+        len(alignment.spare),
+    )
+
+
+def _renamed(mapping: Sequence[MappedColumn]) -> tuple[str, ...]:
+    words = {"alias": "by alias", "value": "by value", "position": "by position"}
+    return tuple(
+        f"`{column.expected}` <- `{column.actual}` {words[column.how]}"
+        for column in mapping
+        if column.how in words and column.expected != column.actual
+    )
+
+
+class Grades:
+    """Which leniency the cells of a match needed."""
+
+    def __init__(self, engine: Any, columns: ColumnMap, pairing: Pairing) -> None:
+        self.leniencies: list[str] = []
+        self.warnings: tuple[str, ...] = ()
+        worst = 0
+        for e, a in columns.pairs:
+            column = engine.column(e, a)
+            name = engine.expected.columns[e].name
+            worst = max(worst, self._read(name, column, pairing))
+            self._percent(engine, e, a, name)
+        self.word = {CLOSE: "approximate", ROUNDED: "rounded"}.get(worst, "")
+
+    def _read(self, name: str, column: Any, pairing: Pairing) -> int:
+        if column.rule is None:
+            return 0
+        rounded = close = small = 0
+        for e, a in enumerate(pairing.partner):
+            grade = column.grade(e, a) if a >= 0 else NO
+            if grade == CLOSE:
+                close += 1
+            elif grade == ROUNDED:
+                rounded += 1
+                small += any(abs(x) < 1 for x in column.expected[e][1])
+        if rounded:
+            digits = column.rule.significant
+            unit = f"{digits} significant digits" if digits else f"{column.rule.decimals} decimals"
+            self.leniencies.append(f"`{name}`: rounded to {unit} ({plural(rounded, 'cell')})")
+        if small:
+            self.warnings += (
+                f"`{name}`: {plural(small, 'value')} below 1 matched only after rounding; "
+                "set `decimals` or `significant` if small values matter",
+            )
+        if close:
+            self.leniencies.append(f"`{name}`: within tolerance ({plural(close, 'cell')})")
+        return ROUNDED if rounded else CLOSE if close else 0
+
+    def _percent(self, engine: Any, e: int, a: int, name: str) -> None:
+        reading = engine.reading(e, a)
+        if reading.factor != 1:
+            self.leniencies.append(f"`{name}`: taken times {reading.factor:f} (percent: either)")
+
+
+__all__ = ["Comparison", "SampleCell", "SampleRow", "compare", "listed"]

@@ -1,0 +1,67 @@
+"""The first word of the contract that holds, in the contract's order."""
+
+from __future__ import annotations
+
+from pytest_agenteval.compare import joint, number_words, shape, words
+from pytest_agenteval.compare.align import Alignment, align
+from pytest_agenteval.compare.order import diagnose_order
+from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.compare.scene import Scene
+from pytest_agenteval.compare.words import Word
+
+SHAPE = (
+    shape.extra_column,
+    shape.wrong_grain,
+    shape.pivoted,
+    shape.transposed,
+    shape.missing_column,
+    shape.total_row,
+    shape.truncated_by_limit,
+    shape.rows_missing,
+    shape.rows_extra,
+    shape.fan_out,
+    shape.duplicates,
+    shape.rows_differ,
+)
+ONE_COLUMN: tuple[Word, ...] = (
+    words.type_,
+    words.date_format,
+    number_words.rounded,
+    number_words.truncated,
+    words.precision_lost,
+    words.leading_zeros,
+    words.case,
+    words.whitespace,
+    words.inverted,
+    number_words.scaled,
+    number_words.sign,
+    number_words.cumulative,
+    number_words.column_offset,
+    number_words.date_shift,
+    number_words.timezone_shift,
+    words.null_vs_zero,
+    words.null_vs_false,
+    words.null_vs_empty,
+    words.null_vs_text,
+    words.null_instead_of_value,
+    words.list_order,
+)
+JOINT = (joint.bounded, joint.duplicate_counts, joint.rows_scrambled, joint.rows_replaced)
+
+
+def diagnose(scene: Scene) -> tuple[Diagnosis, Alignment]:
+    """What is wrong with a failed comparison, and the rows to show for it."""
+    for rule in SHAPE:
+        found = rule(scene)
+        if found:
+            return found, align(scene, split=found.word.startswith("rows_"))
+    found = diagnose_order(scene) or joint.columns_swapped(scene)
+    if not found:
+        positions = [i for i in range(len(scene.pairs)) if scene.agrees_without(i)]
+        found = words.first_word(scene, ONE_COLUMN, positions)
+    for rule in JOINT if not found else ():
+        found = rule(scene)
+        if found:
+            break
+    alignment = align(scene, split=found is not None and found.word == "rows_differ")
+    return found or joint.values_differ(scene, alignment), alignment

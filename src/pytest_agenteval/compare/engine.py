@@ -1,0 +1,168 @@
+"""The plain engine: reads columns of both tables as Python values and pairs their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from pytest_agenteval.compare.cells import Cell, Reading, parse_json, plain_form, read_cell, token
+from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
+from pytest_agenteval.compare.numbers import NumberRule
+from pytest_agenteval.compare.options import ComparisonOptions
+from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_bag, pair_list, pair_set
+from pytest_agenteval.table import Table
+
+Mapping = Sequence[tuple[int, int]]
+
+
+class PlainEngine:
+    """Two tables under options. Columns are given as (expected index, answered index) pairs."""
+
+    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
+        self.expected, self.actual, self.options = expected, actual, options
+        self._raw: dict[tuple[bool, int], list[Any]] = {}
+        self._kinds: dict[int, Kind] = {}
+        self._columns: dict[tuple[int, int], PairedColumn] = {}
+        self._readings: dict[tuple[int, int], Reading] = {}
+
+    def raw(self, expected: bool, index: int) -> list[Any]:
+        """A column's values as they came."""
+        key = (expected, index)
+        if key not in self._raw:
+            self._raw[key] = (self.expected if expected else self.actual).column(index)
+        return self._raw[key]
+
+    def kind(self, index: int) -> Kind:
+        """The kind of an expected column: its SQL type, else that of its values."""
+        if index not in self._kinds:
+            known = kind_of(self.expected.columns[index].type)
+            self._kinds[index] = known or kind_of_values(self.raw(True, index))
+        return self._kinds[index]
+
+    def column(self, e: int, a: int) -> PairedColumn:
+        """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
+        if (e, a) not in self._columns:
+            self._columns[e, a], self._readings[e, a] = self._read(e, a)
+        return self._columns[e, a]
+
+    def reading(self, e: int, a: int) -> Reading:
+        """How the two columns were read: which factor percentages were given."""
+        self.column(e, a)
+        return self._readings[e, a]
+
+    def _read(self, e: int, a: int) -> tuple[PairedColumn, Reading]:
+        options = self.options.for_column(self.expected.columns[e].name)
+        reading = Reading.of(self.kind(e), options)
+        mine, theirs = self.raw(True, e), self.raw(False, a)
+        expected = [read_cell(value, reading) for value in mine]
+        if reading.kind.name == "text":
+            theirs = _texts_of_objects(mine, theirs)
+        tried = []
+        for factor in _factors(reading, theirs, options.percent):
+            actual = [read_cell(value, factor) for value in theirs]
+            column = paired(expected, actual, reading, options)
+            size = len(expected)
+            pairing = pair_bag([column], range(size), range(len(actual)), size)
+            tried.append((column, replace(factor)))
+            if pairing.matched:
+                return column, factor
+        if len(tried) == 1:
+            return tried[0]
+        return max(tried, key=lambda entry: self._hits(entry[0]))
+
+    def _hits(self, column: PairedColumn) -> int:
+        size = len(column.expected)
+        return size - len(pair_bag([column], range(size), range(len(column.actual)), size).lost)
+
+    def pair(self, mapping: Mapping) -> Pairing:
+        """Pair the rows on these columns, as a bag or as a set."""
+        return pair_all([self.column(e, a) for e, a in mapping], self)
+
+    def pair_runs(self, mapping: Mapping, runs: Sequence[range]) -> Pairing:
+        """Pair the rows on these columns as a list in which each run is a bag."""
+        columns = [self.column(e, a) for e, a in mapping]
+        return pair_list(columns, runs, self.actual.row_count, self.expected.row_count)
+
+    def alike(self, e: int, a: int) -> bool:
+        """Whether the two columns hold the same bag of values."""
+        return self.pair([(e, a)]).matched
+
+    def agreement(self, e: int, a: int) -> float:
+        """The share of rows in which the two columns agree, as bags (of two rows at least)."""
+        sizes = (self.expected.row_count, self.actual.row_count)
+        rows = max(min(sizes), min(2, max(sizes)), 1)
+        return (sizes[0] - len(self.pair([(e, a)]).lost)) / rows
+
+
+def pair_all(columns: Sequence[PairedColumn], engine: PlainEngine) -> Pairing:
+    """Pair all rows of the engine's tables on ``columns`` by the duplicates option."""
+    size, answered = engine.expected.row_count, engine.actual.row_count
+    if engine.options.duplicates == "set":
+        return pair_set(columns, range(size), range(answered), size)
+    return pair_bag(columns, range(size), range(answered), size)
+
+
+def paired(expected: list[Cell], actual: list[Cell], reading: Reading, options: Any) -> PairedColumn:
+    """The two columns with the number rule that their values call for."""
+    if not reading.tolerant:
+        return PairedColumn(expected, actual)
+    xs = [number for _, numbers in expected for number in numbers]
+    ys = [number for _, numbers in actual for number in numbers]
+    rule = NumberRule.of(options, xs, ys, integer=reading.kind.name == "integer")
+    return PairedColumn(expected, actual, rule)
+
+
+def _factors(reading: Reading, values: list[Any], percent: str) -> list[Reading]:
+    """The readings to try, the likeliest first: cells with %, then the whole column's factor."""
+    if not reading.kind.numeric:
+        return [reading]
+    cells = [Decimal("0.01")]
+    if any(isinstance(value, str) and "%" in value for value in values):
+        cells.append(Decimal(1))
+    wholes = [Decimal(1)]
+    if percent == "either" and reading.kind.tolerant:
+        wholes += [Decimal(100), Decimal("0.01")]
+    return [replace(reading, percent=cell, factor=whole) for whole in wholes for cell in cells]
+
+
+def _texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
+    """Answered JSON objects as the expected text that parses to the same; else as they are."""
+    if not any(isinstance(value, (dict, list)) for value in actual):
+        return actual
+    spelled: dict[str, Counter[str]] = {}
+    for text in expected:
+        if isinstance(text, str) and text.strip()[:1] in ("{", "["):
+            parsed = parse_json(text)
+            if parsed is not ...:
+                spelled.setdefault(structure(parsed), Counter())[text] += 1
+    return [_spelling(value, spelled) if isinstance(value, (dict, list)) else value for value in actual]
+
+
+def _spelling(value: Any, spelled: dict[str, Counter[str]]) -> Any:
+    texts = spelled.get(structure(value))
+    if not texts:
+        return value
+    text = next(iter(texts))
+    texts[text] -= 1
+    if texts[text] <= 0 and len(texts) > 1:
+        del texts[text]
+    return text
+
+
+def structure(value: Any, depth: int = 0) -> str:
+    """A text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
+    if depth > 60:
+        return "..."
+    if isinstance(value, dict):
+        inner = (f"{str(k)!r}:{structure(v, depth + 1)}" for k, v in value.items())
+        return "{" + ",".join(sorted(inner)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(structure(item, depth + 1) for item in value) + "]"
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return plain_form(value)
+    return token(value)

@@ -1,0 +1,262 @@
+"""Rows of one table to rows of the other: a perfect matching under tolerance, or what has none."""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_agenteval.compare.cells import Cell
+from pytest_agenteval.compare.numbers import CLOSE, EXACT, NO, ROUNDED, Number, NumberRule, as_float
+
+MOST_TESTS = 1_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class PairedColumn:
+    """An expected and an answered column, read the same way; ``rule`` compares their numbers."""
+
+    expected: Sequence[Cell]
+    actual: Sequence[Cell]
+    rule: NumberRule | None = None
+
+    def grade(self, e: int, a: int) -> int:
+        """How expected cell ``e`` agrees with answered cell ``a``: EXACT, CLOSE, ROUNDED or NO."""
+        (key, xs), (other, ys) = self.expected[e], self.actual[a]
+        if key != other:
+            return NO
+        if not xs or self.rule is None:
+            return EXACT
+        return max(self.rule.grade(x, y) for x, y in zip(xs, ys, strict=True))
+
+
+@dataclass(slots=True)
+class Pairing:
+    """Which rows belong together. ``partner[e]`` is the answered row of expected row e, or -1."""
+
+    partner: list[int]
+    spare: list[int]
+    exhausted: bool = False
+    matched: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.matched = not self.spare and -1 not in self.partner and not self.exhausted
+
+    @property
+    def lost(self) -> list[int]:
+        """Expected rows without a partner."""
+        return [e for e, a in enumerate(self.partner) if a < 0]
+
+
+Rows = Sequence[int]
+
+
+def pair_bag(
+    columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int | None = None
+) -> Pairing:
+    """Pair the given rows as bags. ``size``: rows of the whole expected table."""
+    total = size if size is not None else (max(expected, default=-1) + 1)
+    partner = [-1] * total
+    spare: list[int] = []
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for e in expected:
+        groups.setdefault(tuple([c.expected[e][0] for c in columns]), ([], []))[0].append(e)
+    for a in actual:
+        groups.setdefault(tuple([c.actual[a][0] for c in columns]), ([], []))[1].append(a)
+    tolerant = [c for c in columns if c.rule is not None]
+    exhausted = False
+    for es, as_ in groups.values():
+        pairs, complete = _pair_group(tolerant, es, as_) if es and as_ else ([], True)
+        exhausted |= not complete
+        for e, a in pairs:
+            partner[e] = a
+        if len(pairs) < len(as_):
+            used = {a for _, a in pairs}
+            spare += [a for a in as_ if a not in used]
+    result = Pairing(partner, sorted(spare), exhausted)
+    result.matched = not spare and len(expected) == len(actual) and not exhausted
+    return result
+
+
+def _pair_group(
+    columns: Sequence[PairedColumn], es: list[int], as_: list[int]
+) -> tuple[list[tuple[int, int]], bool]:
+    """Pairs of rows with equal keys, as many as there can be; False when the work was cut short."""
+    xs = [_numbers(columns, e, True) for e in es]
+    if not xs[0][0]:
+        return list(zip(es, as_, strict=False)), True
+    ys = [_numbers(columns, a, False) for a in as_]
+    rules = xs[0][1]
+    left = sorted(range(len(es)), key=lambda i: xs[i][0])
+    right = sorted(range(len(as_)), key=lambda i: ys[i][0])
+    if len(es) == len(as_):
+        both = zip(left, right, strict=True)
+        if all(near(rules, xs[i][0], ys[j][0]) for i, j in both):
+            return [(es[i], as_[j]) for i, j in zip(left, right, strict=True)], True
+    found, complete = _match([xs[i][0] for i in left], [ys[j][0] for j in right], rules)
+    return [(es[left[i]], as_[right[j]]) for i, j in found], complete
+
+
+def _numbers(
+    columns: Sequence[PairedColumn], row: int, expected: bool
+) -> tuple[tuple[Number, ...], tuple[NumberRule, ...]]:
+    numbers: list[Number] = []
+    rules: list[NumberRule] = []
+    for column in columns:
+        own = (column.expected if expected else column.actual)[row][1]
+        numbers += own
+        rules += [column.rule] * len(own) if column.rule else []
+    return tuple(numbers), tuple(rules)
+
+
+def near(rules: Sequence[NumberRule], xs: Sequence[Number], ys: Sequence[Number]) -> bool:
+    """Whether numbers agree one by one."""
+    return all(rule.grade(x, y) != NO for rule, x, y in zip(rules, xs, ys, strict=True))
+
+
+Vectors = Sequence[tuple[Number, ...]]
+
+
+def _match(xs: Vectors, ys: Vectors, rules: Sequence[NumberRule]) -> tuple[list[tuple[int, int]], bool]:
+    """A largest matching of sorted vectors: edges in a window over the first number, then Hopcroft-Karp."""
+    starts = [as_float(y[0]) for y in ys]
+    floats = [[as_float(v) for v in y] for y in ys]
+    edges: list[list[int]] = []
+    tests = 0
+    for x in xs:
+        reach = [rule.reach(v) for rule, v in zip(rules, x, strict=True)]
+        centre = [as_float(v) for v in x]
+        low = bisect.bisect_left(starts, centre[0] - reach[0])
+        high = bisect.bisect_right(starts, centre[0] + reach[0])
+        tests += high - low
+        if tests > MOST_TESTS:
+            return [], False
+        edges.append(
+            [
+                j
+                for j in range(low, high)
+                if all(abs(f - c) <= r or f == c for f, c, r in zip(floats[j], centre, reach, strict=True))
+                and near(rules, x, ys[j])
+            ]
+        )
+    return hopcroft_karp(edges, len(ys)), True
+
+
+def hopcroft_karp(edges: Sequence[Sequence[int]], right: int) -> list[tuple[int, int]]:
+    """A maximum matching of a bipartite graph, ``edges[i]`` the right-hand neighbours of i."""
+    mate = [-1] * len(edges)
+    owner = [-1] * right
+    for i, targets in enumerate(edges):
+        j = next((j for j in targets if owner[j] < 0), -1)
+        if j >= 0:
+            mate[i], owner[j] = j, i
+    while True:
+        level = _levels(edges, mate, owner)
+        if level is None:
+            return [(i, j) for i, j in enumerate(mate) if j >= 0]
+        cursor = [0] * len(edges)
+        for i in range(len(edges)):
+            if mate[i] < 0:
+                _augment(i, edges, mate, owner, level, cursor)
+
+
+def _levels(edges: Sequence[Sequence[int]], mate: list[int], owner: list[int]) -> list[int] | None:
+    level = [0 if j < 0 else -1 for j in mate]
+    queue = deque(i for i, j in enumerate(mate) if j < 0)
+    free = False
+    while queue:
+        i = queue.popleft()
+        for j in edges[i]:
+            nxt = owner[j]
+            if nxt < 0:
+                free = True
+            elif level[nxt] < 0:
+                level[nxt] = level[i] + 1
+                queue.append(nxt)
+    return level if free else None
+
+
+def _augment(
+    root: int,
+    edges: Sequence[Sequence[int]],
+    mate: list[int],
+    owner: list[int],
+    level: list[int],
+    cursor: list[int],
+) -> None:
+    """Depth first from a free row along rising levels, without recursion."""
+    path = [root]
+    while path:
+        i = path[-1]
+        while cursor[i] < len(edges[i]):
+            j = edges[i][cursor[i]]
+            cursor[i] += 1
+            nxt = owner[j]
+            if nxt < 0:
+                for step in reversed(path):
+                    mate[step], j = j, mate[step]
+                    owner[mate[step]] = step
+                return
+            if level[nxt] == level[i] + 1:
+                path.append(nxt)
+                break
+        else:
+            path.pop()
+
+
+def pair_set(columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int) -> Pairing:
+    """Pair as sets: each row needs an equal one on the other side, counts are not looked at."""
+    partner = [-1] * size
+    by_key: dict[Hashable, list[int]] = {}
+    for a in actual:
+        by_key.setdefault(tuple([c.actual[a][0] for c in columns]), []).append(a)
+    reached: set[int] = set()
+    tolerant = [c for c in columns if c.rule is not None]
+    tests = 0
+    for e in expected:
+        for a in by_key.get(tuple([c.expected[e][0] for c in columns]), ()):
+            if not tolerant and (partner[e] >= 0 and a in reached):
+                break
+            tests += 1
+            if tests > MOST_TESTS:
+                return Pairing(partner, [a for a in actual if a not in reached], True)
+            if all(c.grade(e, a) != NO for c in tolerant):
+                partner[e] = a if partner[e] < 0 else partner[e]
+                reached.add(a)
+    spare = [a for a in actual if a not in reached]
+    result = Pairing(partner, spare)
+    result.matched = not spare and all(partner[e] >= 0 for e in expected)
+    return result
+
+
+def pair_list(columns: Sequence[PairedColumn], runs: Sequence[range], actual: int, size: int) -> Pairing:
+    """Pair as a list whose ``runs`` of expected rows (ties of the sort keys) are bags."""
+    partner = [-1] * size
+    spare: list[int] = []
+    exhausted = False
+    for run in runs:
+        inner = pair_bag(columns, run, range(run.start, min(run.stop, actual)), size)
+        exhausted |= inner.exhausted
+        spare += inner.spare
+        for e in run:
+            partner[e] = inner.partner[e]
+    spare += range(size, actual)
+    result = Pairing(partner, spare, exhausted)
+    result.matched = not spare and -1 not in partner and not exhausted
+    return result
+
+
+__all__ = [
+    "CLOSE",
+    "EXACT",
+    "NO",
+    "ROUNDED",
+    "PairedColumn",
+    "Pairing",
+    "hopcroft_karp",
+    "near",
+    "pair_bag",
+    "pair_list",
+    "pair_set",
+]

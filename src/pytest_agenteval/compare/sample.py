@@ -1,0 +1,90 @@
+"""The aligned sample of a failed comparison: at most 50 rows, cells marked, deltas worked out."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+from pytest_agenteval.compare.align import Alignment
+from pytest_agenteval.compare.moments import DAY, show_clock
+from pytest_agenteval.compare.numbers import NO, WIDE, shortest
+from pytest_agenteval.compare.pairing import PairedColumn
+from pytest_agenteval.compare.result import SampleCell, SampleRow
+from pytest_agenteval.compare.scene import Scene, number_of
+
+MOST_ROWS = 50
+
+
+def sample_rows(scene: Scene, alignment: Alignment) -> tuple[SampleRow, ...]:
+    """Differing rows first, then missing and extra ones, sharing the room that there is."""
+    kinds = [len(alignment.changed), len(alignment.lost), len(alignment.spare)]
+    room = _shares(kinds)
+    rows = [_row(scene, e, a) for e, a in alignment.changed[: room[0]]]
+    rows += [_row(scene, e, None) for e in alignment.lost[: room[1]]]
+    rows += [_row(scene, None, a) for a in alignment.spare[: room[2]]]
+    return tuple(rows)
+
+
+def _shares(sizes: list[int]) -> list[int]:
+    """How many of each to show: all where they fit, else an even share."""
+    shares = [0] * len(sizes)
+    left = MOST_ROWS
+    while left and any(share < size for share, size in zip(shares, sizes, strict=True)):
+        open_ = [i for i, size in enumerate(sizes) if shares[i] < size]
+        each = max(1, left // len(open_))
+        for i in open_:
+            more = min(each, sizes[i] - shares[i], left)
+            shares[i] += more
+            left -= more
+    return shares
+
+
+def _row(scene: Scene, e: int | None, a: int | None) -> SampleRow:
+    cells = []
+    for position, column in enumerate(scene.paired):
+        mine, theirs = scene.raw(position)
+        x = mine[e] if e is not None else None
+        y = theirs[a] if a is not None else None
+        differs = e is None or a is None or column.grade(e, a) == NO
+        delta = _delta(scene, position, column, e, a) if differs and e is not None and a is not None else ""
+        cells.append(SampleCell(x, y, differs, delta))
+    state = "missing" if a is None else "extra" if e is None else "differs"
+    return SampleRow(
+        state,  # type: ignore[arg-type]
+        None if e is None else e + 1,
+        None if a is None else a + 1,
+        tuple(cells),
+    )
+
+
+def _delta(scene: Scene, position: int, column: PairedColumn, e: int, a: int) -> str:
+    """Answered minus expected, for numbers, dates and times."""
+    kind = scene.kind(position)
+    if kind.numeric:
+        x, y = number_of(column.expected[e]), number_of(column.actual[a])
+        if x is None or y is None or any(isinstance(v, float) and abs(v) == float("inf") for v in (x, y)):
+            return ""
+        with localcontext(WIDE):
+            return _short(shortest(y) - shortest(x))
+    key, other = column.expected[e][0], column.actual[a][0]
+    moments = kind.name in ("date", "timestamp", "instant", "time", "interval")
+    if moments and isinstance(key, int) and isinstance(other, int):
+        return _span(other - key)
+    return ""
+
+
+def _short(gap: Decimal) -> str:
+    if not gap:
+        return ""
+    if abs(gap.adjusted()) > 14:
+        return f"{gap:+.6e}"
+    text = f"{gap:+f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text if len(text) <= 14 else f"{gap:+.6g}"
+
+
+def _span(gap: int) -> str:
+    days, clock = divmod(abs(gap), DAY)
+    sign = "-" if gap < 0 else "+"
+    text = f"{days} d" if days else ""
+    return sign + " ".join(part for part in (text, show_clock(clock) if clock else "") if part) if gap else ""

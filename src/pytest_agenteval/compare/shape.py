@@ -1,0 +1,249 @@
+"""Diagnoses of shape: columns and rows that are there or not, whatever stands in them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from pytest_agenteval.compare.cells import label
+from pytest_agenteval.compare.columns import normal
+from pytest_agenteval.compare.kinds import kind_of, kind_of_values
+from pytest_agenteval.compare.numbers import Number, NumberRule, as_float
+from pytest_agenteval.compare.pairing import PairedColumn, pair_bag, pair_set
+from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.compare.scene import Scene, listed, number_of, numbers_of, plural, row_key
+
+LIMITS = (5, 10, 20, 40, 50, 100, 500, 1000)
+SUM_RULE = NumberRule(rtol=1e-6, atol=1e-9, decimals=None)
+
+
+def extra_column(scene: Scene) -> Diagnosis | None:
+    """Columns that were not asked for, where that is forbidden."""
+    if scene.options.extra_columns != "forbid" or not scene.columns.extra:
+        return None
+    names = [scene.engine.actual.columns[a].name for a in scene.columns.extra]
+    text = f"{plural(len(names), 'column')} too many: {listed(names)}; extra columns are forbidden"
+    return Diagnosis("extra_column", text, (), {"extra": names})
+
+
+def wrong_grain(scene: Scene) -> Diagnosis | None:
+    """Other row counts, the same sum, and a grouping column more or less."""
+    if scene.expected_rows == scene.actual_rows:
+        return None
+    missing = [e for e in scene.columns.missing if not scene.engine.kind(e).tolerant]
+    added = [a for a in scene.columns.extra if _groups(scene, a)]
+    if not missing and not added:
+        return None
+    for position, (e, _) in enumerate(scene.pairs):
+        if not scene.kind(position).numeric or scene.columns.how[e] == "likeness":
+            continue
+        column = scene.paired[position]
+        xs, ys = numbers_of(column.expected), numbers_of(column.actual)
+        total, other = _sum(xs), _sum(ys)
+        if any(xs) and total and SUM_RULE.grade(total, other) != 3:
+            names = [scene.engine.expected.columns[i].name for i in missing]
+            more = [scene.engine.actual.columns[i].name for i in added]
+            parts = [f"no {listed(names)}"] if names else []
+            parts += [f"grouped by {listed(more)} as well"] if more else []
+            text = (
+                f"{scene.actual_rows:,} rows where {scene.expected_rows:,} are expected, but "
+                f"`{scene.name(position)}` sums to {_shown(total)} in both: other grain ({'; '.join(parts)})"
+            )
+            proof = {"sum": _shown(total), "missing": names, "added": more}
+            return Diagnosis("wrong_grain", text, (scene.name(position),), proof)
+    return None
+
+
+def _groups(scene: Scene, index: int) -> bool:
+    column = scene.engine.actual.columns[index]
+    kind = kind_of(column.type) or kind_of_values(scene.engine.raw(False, index))
+    return not kind.tolerant
+
+
+def _sum(numbers: list[Number]) -> Number:
+    if any(isinstance(number, float) for number in numbers):
+        return sum(as_float(number) for number in numbers)
+    return sum((Decimal(number) for number in numbers), Decimal(0))
+
+
+def _shown(number: Number) -> str:
+    if isinstance(number, float):
+        return f"{number:.12g}"
+    text = f"{number:f}" if abs(Decimal(number).adjusted()) < 40 else f"{number:e}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def pivoted(scene: Scene) -> Diagnosis | None:
+    """The labels of one expected column stand as headers of the answer."""
+    es, as_ = scene.loose()
+    headers = {normal(scene.engine.actual.columns[a].name) for a in as_}
+    for e in es:
+        values = {normal(label(value)) for value in scene.engine.raw(True, e) if value is not None}
+        if values and values <= headers and (len(values) > 1 or len(es) > 1):
+            name = scene.engine.expected.columns[e].name
+            text = f"the values of `{name}` are columns in the answer: pivoted"
+            return Diagnosis("pivoted", text, (name,), {"headers": sorted(values)[:10]})
+    return None
+
+
+def transposed(scene: Scene) -> Diagnosis | None:
+    """The expected headers stand as values in one column of the answer."""
+    es, as_ = scene.loose()
+    names = {normal(scene.engine.expected.columns[e].name) for e in es}
+    if len(names) < 2 and not (names and len(es) == len(scene.engine.expected.columns)):
+        return None
+    for a in as_:
+        values = {normal(label(value)) for value in scene.engine.raw(False, a) if value is not None}
+        if names <= values:
+            name = scene.engine.actual.columns[a].name
+            text = f"the expected columns are values of the answer's `{name}`: transposed"
+            shown = tuple(scene.engine.expected.columns[e].name for e in es)
+            return Diagnosis("transposed", text, shown, {"column": name})
+    return None
+
+
+def missing_column(scene: Scene) -> Diagnosis | None:
+    """Expected columns without a partner."""
+    if not scene.columns.missing:
+        return None
+    names = tuple(scene.engine.expected.columns[e].name for e in scene.columns.missing)
+    left = [scene.engine.actual.columns[a].name for a in scene.columns.extra]
+    text = f"{plural(len(names), 'expected column')} not in the answer: {listed(names)}"
+    if left and scene.options.columns == "auto":
+        text += f"; no value fits in what is left over: {listed(left)}"
+    elif left:
+        text += f"; left over: {listed(left)}"
+    return Diagnosis("missing_column", text, names, {"missing": list(names), "left_over": left})
+
+
+def total_row(scene: Scene) -> Diagnosis | None:
+    """One row more, holding the sums."""
+    bag = scene.bag
+    if (
+        scene.expected_rows < 2
+        or scene.actual_rows != scene.expected_rows + 1
+        or bag.lost
+        or len(bag.spare) != 1
+    ):
+        return None
+    row = bag.spare[0]
+    if not _new(scene, row):
+        return None
+    sums = {}
+    for position, column in enumerate(scene.paired):
+        value = number_of(column.actual[row])
+        if value is None or not scene.kind(position).numeric:
+            continue
+        total = _sum(numbers_of(column.expected))
+        rule = column.rule or SUM_RULE
+        if SUM_RULE.grade(total, value) != 3 or rule.grade(total, value) != 3:
+            sums[scene.name(position)] = _shown(total)
+    if not sums:
+        return None
+    shown = ", ".join(f"{name} = {value}" for name, value in list(sums.items())[:4])
+    text = f"one row too many, holding the sums of the others: {shown}"
+    return Diagnosis("total_row", text, tuple(sums), {"row": row + 1, "sums": sums})
+
+
+def _new(scene: Scene, row: int) -> bool:
+    """Whether an answered row has no equal among the expected rows."""
+    size = scene.expected_rows
+    return pair_set(scene.paired, range(size), [row], size).spare == [row]
+
+
+def truncated_by_limit(scene: Scene) -> Diagnosis | None:
+    """The answer is a part of the expected rows, cut at a usual LIMIT."""
+    if scene.bag.spare or scene.actual_rows >= scene.expected_rows or scene.actual_rows not in LIMITS:
+        return None
+    text = (
+        f"{scene.actual_rows:,} of {plural(scene.expected_rows, 'row')}, the rest missing: "
+        f"looks like LIMIT {scene.actual_rows}"
+    )
+    return Diagnosis(
+        "truncated_by_limit", text, (), {"limit": scene.actual_rows, "expected": scene.expected_rows}
+    )
+
+
+def rows_missing(scene: Scene) -> Diagnosis | None:
+    """All answered rows are right, but distinct rows are gone."""
+    bag = scene.bag
+    if bag.spare or not bag.lost or bag.exhausted:
+        return None
+    if scene.actual_rows and not _any_new(scene, bag.lost, True):
+        return None
+    text = f"{plural(len(bag.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
+    if not scene.actual_rows:
+        text = f"the answer has no rows, {scene.expected_rows:,} expected"
+    return Diagnosis("rows_missing", text, (), {"missing": len(bag.lost), "expected": scene.expected_rows})
+
+
+def rows_extra(scene: Scene) -> Diagnosis | None:
+    """All expected rows are there, and distinct rows besides."""
+    bag = scene.bag
+    if bag.lost or not bag.spare or bag.exhausted:
+        return None
+    if scene.expected_rows and not _any_new(scene, bag.spare, False):
+        return None
+    text = f"{plural(len(bag.spare), 'row')} too many; all {scene.expected_rows:,} expected rows are there"
+    if not scene.expected_rows:
+        text = f"{plural(scene.actual_rows, 'row')} where none is expected"
+    return Diagnosis("rows_extra", text, (), {"extra": len(bag.spare), "expected": scene.expected_rows})
+
+
+def _any_new(scene: Scene, rows: list[int], expected: bool) -> bool:
+    """Whether any of ``rows`` of one side has no equal at all on the other side."""
+    size = scene.expected_rows
+    if expected:
+        pairing = pair_set(scene.paired, rows, range(scene.actual_rows), size)
+        return any(pairing.partner[e] < 0 for e in rows)
+    pairing = pair_set(scene.paired, range(size), rows, size)
+    return bool(pairing.spare)
+
+
+def fan_out(scene: Scene) -> Diagnosis | None:
+    """Every row counted the same number of times: a join multiplied them."""
+    size = scene.expected_rows
+    times, rest = divmod(scene.actual_rows, size) if size else (0, 1)
+    if rest or times < 2 or scene.options.duplicates == "set":
+        return None
+    if len({row_key(scene.paired, row, True) for row in range(size)}) < 2:
+        return None
+    columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in scene.paired]
+    if not pair_bag(columns, range(size * times), range(scene.actual_rows), size * times).matched:
+        return None
+    text = f"each of the {size:,} rows is there {times} times: join fan-out"
+    return Diagnosis("fan_out", text, (), {"times": times, "expected": size, "actual": scene.actual_rows})
+
+
+def duplicates(scene: Scene) -> Diagnosis | None:
+    """The same distinct rows, more or fewer of them."""
+    if scene.options.duplicates == "set" or scene.expected_rows == scene.actual_rows or not scene.actual_rows:
+        return None
+    size = scene.expected_rows
+    if not pair_set(scene.paired, range(size), range(scene.actual_rows), size).matched:
+        return None
+    distinct = len({row_key(scene.paired, row, True) for row in range(size)})
+    fewer = scene.actual_rows < size
+    word = "duplicates_missing" if fewer else "duplicates_extra"
+    text = (
+        f"the same {plural(distinct, 'distinct row')}, but {scene.actual_rows:,} of them where "
+        f"{size:,} are expected: {'DISTINCT too much' if fewer else 'rows repeated'}"
+    )
+    return Diagnosis(word, text, (), {"distinct": distinct, "expected": size, "actual": scene.actual_rows})
+
+
+def rows_differ(scene: Scene) -> Diagnosis | None:
+    """Other row counts, and rows on both sides only."""
+    if scene.expected_rows == scene.actual_rows or not (scene.bag.lost and scene.bag.spare):
+        return None
+    return rows_differ_text(scene, len(scene.bag.lost), len(scene.bag.spare))
+
+
+def rows_differ_text(scene: Scene, lost: int, spare: int) -> Diagnosis:
+    """The words for rows that stand on one side only, on both sides."""
+    text = (
+        f"{lost:,} of {plural(scene.expected_rows, 'expected row')} not in the answer, "
+        f"{spare:,} of {plural(scene.actual_rows, 'answered row')} not expected"
+    )
+    proof: dict[str, Any] = {"missing": lost, "extra": spare}
+    return Diagnosis("rows_differ", text, (), proof)
