@@ -41,8 +41,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     rest = target.partition(":")[2]
     if rest:
         raise SettingsError(f"target {target!r}: llm: takes nothing more; give {rest!r} by --agent-model")
-    given = context.services.get("context_files")
-    patterns = tuple(given) if isinstance(given, Sequence) else DEFAULT_CONTEXT
+    patterns = getattr(context.services.get("project"), "context_files", DEFAULT_CONTEXT)
     analyst = Analyst(models_of(context), _finder(context), lambda: read_context(context.root, patterns))
     return RunnableAgent(
         kind="llm",

@@ -42,12 +42,21 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def models_of(context: AgentContext) -> Models:
-    """The run's models (``services["models"]``), or some of its own for an agent outside a run."""
+    """The run's models (``services["models"]``), or some of its own for an agent outside a run.
+
+    Those take their providers and prices from ``services["project"]``, where there is one.
+    """
     given = context.services.get("models")
     if isinstance(given, Models):
         return given
-    wire = Wire(retries=context.settings.retries, redact=context.redactor)
-    return Models(wire, environ=context.environ, remember=context.redactor.add)
+    project = context.services.get("project")
+    return Models(
+        Wire(retries=context.settings.retries, redact=context.redactor),
+        providers=getattr(project, "providers", ()),
+        environ=context.environ,
+        meta_costs=getattr(project, "meta_costs", None),
+        remember=context.redactor.add,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_agenteval.checks.arguments import arguments
-from pytest_agenteval.errors import AgentFailed, JudgeFailed
+from pytest_agenteval.errors import AgentFailed, BudgetSpent, JudgeFailed
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import ChatModel, Evidence, ToolCall, Usage
 
@@ -77,6 +77,8 @@ def _ask(
     messages = [{"role": "system", "content": system}, {"role": "user", "content": as_json(payload)}]
     try:
         completion = judge.complete(messages, schema=schema, max_tokens=_MAX_TOKENS)
+    except BudgetSpent:
+        raise  # the attempt is not_run, not broken
     except AgentFailed as error:
         raise JudgeFailed(f"judge {judge.name}: {error}") from error
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.errors import AgentFailed, DatabaseError, ExtractionFailed
+from pytest_agenteval.errors import AgentFailed, BudgetSpent, DatabaseError, ExtractionFailed
 from pytest_agenteval.extract.queries import Query
 from pytest_agenteval.extract.sandbox import Sandbox
 from pytest_agenteval.table import Table
@@ -133,6 +133,8 @@ def _ask(
             done = model.complete(
                 messages, schema=schema, max_tokens=limits.max_tokens, deadline=limits.deadline
             )
+        except BudgetSpent:
+            raise  # the attempt is not_run, not broken
         except AgentFailed as error:
             raise ExtractionFailed(
                 f"the extraction model {model.name}: {error}", usage=usage, cost=cost
