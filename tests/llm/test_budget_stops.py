@@ -19,7 +19,7 @@ def model():
 
 def test_an_extraction_that_the_budget_stops_is_not_run_rather_than_broken(model) -> None:
     query = Query("query_1", "execute_sql", "SELECT 1", Table.from_rows(["a"], [[1]]))
-    with pytest.raises(BudgetSpent, match="the run's budget of \\$0.00 allows no further call"):
+    with pytest.raises(BudgetSpent, match=r"the run's budget of \$0.00 allows no further call"):
         by_query([query], model, "how many?", ["n"], ExtractionLimits())
 
 
