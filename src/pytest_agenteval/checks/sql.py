@@ -90,7 +90,7 @@ class SqlCheck(Check):
     @field_validator("dialect")
     @classmethod
     def _dialect_exists(cls, value: str | None) -> str | None:
-        from pytest_agenteval.checks.statements import known_dialects
+        from pytest_agenteval.checks.sqltree.parsing import known_dialects
         from pytest_agenteval.validation import did_you_mean
 
         if value is not None and value.lower() not in known_dialects():
