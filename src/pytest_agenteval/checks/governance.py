@@ -7,7 +7,6 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, require_one
-from pytest_agenteval.errors import CheckFailed
 from pytest_agenteval.types import CheckResult, Evidence
 
 Decision = Literal["allow", "block", "needs_clarification"]
@@ -37,5 +36,14 @@ class GovernanceCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Judge the run."""
-        raise CheckFailed("governance: not available yet")
+        """Apply the policy, then compare the decision. Raises ``CheckFailed`` for missing files."""
+        from pytest_agenteval.checks.policy.deciding import judge_governance
+
+        passed, why, details = judge_governance(self, evidence)
+        return self.result(passed, why, details=details)
+
+    def forbidden_touch(self, evidence: Evidence) -> str | None:
+        """The first table or column the policy forbids that a statement touched, in words."""
+        from pytest_agenteval.checks.policy.deciding import touched
+
+        return touched(self, evidence)

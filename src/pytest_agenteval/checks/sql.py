@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pytest_agenteval.checks.base import Check, Columns, Text, Texts
-from pytest_agenteval.errors import CheckFailed
 from pytest_agenteval.types import CheckResult, Evidence
 
 Count = Annotated[int, Field(ge=0)]
@@ -97,6 +96,16 @@ class SqlCheck(Check):
             raise ValueError(f"unknown dialect {value!r}{did_you_mean(value, known_dialects())}")
         return value
 
+    @field_validator("required_filters", "time_filter")
+    @classmethod
+    def _filters_parse(cls, value: dict[str, tuple[str, ...]] | None) -> dict[str, tuple[str, ...]] | None:
+        from pytest_agenteval.checks.sqltree.conditions import wanted_filter
+
+        for table, texts in (value or {}).items():
+            for text in texts:
+                wanted_filter(table, text, None)
+        return value
+
     @model_validator(mode="after")
     def _rules_agree(self) -> Self:
         if not any(getattr(self, rule) not in (None, False, "allow") for rule in RULES):
@@ -114,5 +123,14 @@ class SqlCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Judge the statements."""
-        raise CheckFailed("sql: not available yet")
+        """Judge every executed statement. Raises ``CheckFailed`` when the PII columns are not known."""
+        from pytest_agenteval.checks.sqltree.judge import judge_sql
+
+        passed, why, faults = judge_sql(self, evidence)
+        return self.result(passed, why, details={"faults": faults})
+
+    def forbidden_touch(self, evidence: Evidence) -> str | None:
+        """The first forbidden table or column an executed statement touched, in words."""
+        from pytest_agenteval.checks.sqltree.judge import touched
+
+        return touched(self, evidence)

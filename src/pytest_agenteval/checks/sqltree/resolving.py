@@ -89,6 +89,8 @@ def written(tree: Node) -> set[str]:
 def stars_in(analysis: Analysis, scope: Scope, projection: Node) -> Iterator[Star]:
     """The stars a projection holds: ``*``, ``t.*``, ``COLUMNS(...)``, whole rows."""
     path = path_of(projection)
+    if isinstance(scope.expression.parent, exp.Exists):
+        return
     for text, names, keep in _star_parts(analysis, scope, projection):
         reached = {pair for pair in _reach(analysis, scope, names) if keep(pair[1])}
         direct = {pair for pair in _reach(analysis, scope, names, direct=True) if keep(pair[1])}
@@ -174,6 +176,7 @@ def _reach(
 
 
 def columns_of_table(analysis: Analysis, table: str) -> set[tuple[str, str]]:
+    """(table, column) pairs of a whole table; (table, ``*``) where its columns are not known."""
     known = columns_of(analysis.schema, table)
     return {(table, ANY)} if known is None else {(table, column) for column in known}
 
@@ -322,6 +325,7 @@ def direct_tables(analysis: Analysis, column: exp.Column) -> list[str]:
 
 
 def base_tables(scope: Scope) -> list[str]:
+    """The database tables a query reads itself."""
     return [
         table_name(source)
         for _, source in scope.selected_sources.values()
