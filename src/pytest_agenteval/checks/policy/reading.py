@@ -24,7 +24,7 @@ class Section:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """The keys, in order."""
         return list(self._entries)
 

@@ -160,11 +160,9 @@ def _is_on(node: Node, scope: Scope, alias: str, column: str) -> bool:
     """
     return any(
         found.name.casefold() == column.casefold()
-        and (
-            found.table.casefold() == alias.casefold() or (not found.table and (alone or _only(scope, alias)))
-        )
+        and found.table.casefold() in ("", alias.casefold())
+        and found.find_ancestor(exp.Query) is scope.expression
         for found in node.find_all(exp.Column)
-        if found.find_ancestor(exp.Query) is scope.expression
     )
 
 

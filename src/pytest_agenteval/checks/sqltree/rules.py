@@ -118,16 +118,15 @@ def forbidden_columns(entry: Executed, forbidden: ColumnRules) -> Iterator[str]:
 def allowed_columns(entry: Executed, allowed: ColumnRules) -> Iterator[str]:
     """Of these tables no other column is used; a column of uncertain table gets the benefit."""
     for use in entry.analysis.columns:
-        rules = [listed(table, allowed) for table in use.tables]
-        if None in rules or any(reached(use.column, allowed[rule or ""]) for rule in rules):
-            if not use.column.startswith(ANY):
-                continue
-        rule = next((rule for rule in rules if rule is not None), None)
-        if rule is None:
+        rules = [rule for table in use.tables if (rule := listed(table, allowed)) is not None]
+        if len(rules) < len(use.tables):
             continue
-        shown = "columns that are not known" if use.column.startswith(ANY) else use.column
+        unknown = use.column.startswith(ANY)
+        if not unknown and any(reached(use.column, allowed[rule]) for rule in rules):
+            continue
+        shown = "columns that are not known" if unknown else use.column
         via = f" through {use.via}" if use.via else ""
-        yield f"column {rule}.{shown}{via}{at(use.path, use.clause)} is not allowed"
+        yield f"column {rules[0]}.{shown}{via}{at(use.path, use.clause)} is not allowed"
 
 
 def returned_columns(call: Call, forbidden: ColumnRules) -> Iterator[str]:
