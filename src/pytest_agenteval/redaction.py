@@ -28,7 +28,7 @@ MASKED_KEYS = re.compile(
 _SHAPES = (
     # Authorization: Bearer xyz, "authorization": "Basic xyz"
     (
-        re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[a-z]+\s+)?)(?!\*\*\*)[^\s\"',}\]]{4,}"),
+        re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[a-z]+\s+)?+)(?!\*\*\*)[^\s\"',}\]]{4,}"),
         r"\1" + MASK,
     ),
     (

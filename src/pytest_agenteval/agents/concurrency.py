@@ -85,7 +85,7 @@ class CallPool:
                 future.cancel()
                 return future
             self._waiting.append((future, contextvars.copy_context(), fn))
-            if self._idle == 0 and len(self._threads) < self.size:
+            if len(self._waiting) > self._idle and len(self._threads) < self.size:
                 number = len(self._threads)
                 thread = threading.Thread(target=self._serve, name=f"agenteval-pool-{number}", daemon=True)
                 self._threads.append(thread)
