@@ -329,3 +329,67 @@ def test_the_budget_is_asked_before_every_call(raw, wire) -> None:
 )
 def test_json_part(text: str, part: str) -> None:
     assert json_part(text) == part
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 5]}, "ab"),
+        ({"content": None, "refusal": "I will not."}, "I will not."),
+        ({"content": None, "tool_calls": "none"}, ""),
+        ({"content": 5}, ""),
+    ],
+)
+def test_openai_texts(raw, openai, message, text: str) -> None:
+    raw.says(http(200, {"choices": [{"message": message}], "usage": "none"}))
+    done = openai.complete(ASK)
+    assert (done.text, done.tool_calls, done.usage, done.finish_reason) == (text, (), None, None)
+
+
+@pytest.mark.parametrize("answer", [{"choices": [{"message": "x"}]}, {"choices": ["x"]}, {"choices": "x"}])
+def test_openai_answers_without_a_message(raw, openai, answer) -> None:
+    raw.says(http(200, answer))
+    with pytest.raises(AgentFailed, match="JSON that holds no message"):
+        openai.complete(ASK)
+
+
+def test_a_schema_beside_tools_is_told_in_words(raw, openai, claude) -> None:
+    raw.says(said("{}"), http(200, {"content": [{"type": "text", "text": "{}"}]}))
+    for model in (openai, claude):
+        assert model.complete(ASK, tools=TOOLS, schema=SCHEMA).text == "{}"
+    first, second = raw.bodies()
+    assert first["messages"][-1]["content"].startswith("Answer with one JSON value")
+    assert second["messages"][-1]["content"][-1]["text"].startswith("Answer with one JSON value")
+    assert "tool_choice" not in second
+    assert second["tools"][0]["name"] == "execute_sql"
+
+
+@pytest.mark.parametrize(
+    ("provider", "base", "path"),
+    [
+        ("openai", "/v1/chat/completions", "/v1/chat/completions"),
+        ("anthropic", "/v1", "/v1/messages"),
+        ("anthropic", "/x/messages", "/x/messages"),
+        ("anthropic", "", "/v1/messages"),
+    ],
+)
+def test_base_urls(raw, wire, provider: str, base: str, path: str) -> None:
+    environ = {f"{provider.upper()}_BASE_URL": raw.url + base}
+    raw.says(then=http(404))
+    model = make_model(f"{provider}:m", wire=wire, environ=environ)
+    with pytest.raises(AgentFailed, match="HTTP 404"):
+        model.complete(ASK)
+    assert raw.requests[0][0] == f"POST {path} HTTP/1.1"
+
+
+def test_a_project_entry_without_an_address(wire) -> None:
+    model = make_model("lab:m", wire=wire, providers=[Provider.fixed("lab")], environ={})
+    with pytest.raises(AgentFailed, match="no address is known for provider 'lab'"):
+        model.complete(ASK)
+
+
+def test_anthropic_assistant_that_said_nothing(raw, claude) -> None:
+    raw.says(http(200, {"content": "x"}))
+    with pytest.raises(AgentFailed, match="JSON that holds no message"):
+        claude.complete([*ASK, {"role": "assistant", "content": ""}])
+    assert raw.bodies()[0]["messages"][1]["content"] == [{"type": "text", "text": "(nothing)"}]

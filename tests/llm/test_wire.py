@@ -199,6 +199,14 @@ def test_nobody_listens(wire) -> None:
     )
 
 
+def test_a_host_without_an_address(wire) -> None:
+    with pytest.raises(AgentFailed) as caught:
+        send(wire, "http://agent.invalid")
+    text = str(caught.value)
+    assert text.startswith("cannot connect to nao server at http://agent.invalid/api: ")
+    assert "is it running? (tried 3 times)" in text
+
+
 @pytest.mark.parametrize("url", ["localhost:5005", "ftp://x/y", "http://", "http://[::1"])
 def test_no_url(wire, url: str) -> None:
     with pytest.raises(AgentFailed, match="is not a URL that can be called"):
