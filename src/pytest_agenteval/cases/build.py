@@ -85,7 +85,7 @@ class CaseBuilder:
         self._variables = self._texts_of_vars()
         fields = {**simple, **self._texts(), **self._checked()}
         self._check_database(fields)
-        self._check_tags(fields.get("tags", ()))
+        self._check_tags()
         if self._reader.errors > before:
             return []
         return list(self._finished(fields))
@@ -145,9 +145,9 @@ class CaseBuilder:
             return (Turn(self._filled(entry.value, said) or ""),)
         if not entry.value.value:
             reader.error(entry.value, f"{entry.key.value} is empty")
-        return tuple(self._turn(node) for node in entry.value.value)
+        return tuple(self._turn(node, number) for number, node in enumerate(entry.value.value))
 
-    def _turn(self, node: Node) -> Turn:
+    def _turn(self, node: Node, number: int) -> Turn:
         reader = self._reader
         if node.id != "mapping":
             return Turn(self._filled(node, values.text(reader, node, "prompt")) or "")
@@ -162,6 +162,7 @@ class CaseBuilder:
         expected = entries.get("expected")
         response = entries.get("expected_response")
         say = entries["say"].value
+        self._raw_checks.append(number)
         return Turn(
             say=self._filled(say, values.text(reader, say, "say")) or "",
             sql=self._filled_all(sql.value, values.texts(reader, sql.value, "sql")) if sql else (),
@@ -324,11 +325,12 @@ class CaseBuilder:
                 f"missing database: the case has sql, and there are several databases: {names}",
             )
 
-    def _check_tags(self, tags: Sequence[str]) -> None:
-        entry = self._entry("tags")
-        for tag in tags:
-            if entry is not None and tag in self._rules.marks:
-                self._reader.error(entry.value, f"tag {tag!r} is a pytest mark; write it under marks:")
+    def _check_tags(self) -> None:
+        lists = [entry.value for entry in self._each("tags")]
+        leaves = [leaf for entry in lists for leaf in (entry.value if entry.id == "sequence" else [entry])]
+        for node in leaves:
+            if node.id == "scalar" and node.value in self._rules.marks:
+                self._reader.error(node, f"tag {node.value!r} is a pytest mark; write it under marks:")
 
     def _finished(self, fields: dict[str, Any]) -> Iterator[Case]:
         fields["clarification"] = fields.get("clarification", False) or fields.get("outcome") == "clarify"
@@ -337,6 +339,7 @@ class CaseBuilder:
         base = Case(
             path=self._reader.path,
             line=self._source.node.start_mark.line + 1,
+            column=self._source.node.start_mark.column + 1,
             id=case_id(given),
             file_budget=self._source.file_budget,
             **{name: value for name, value in fields.items() if name != "variants"},

@@ -73,19 +73,16 @@ def _file(scheme: str) -> Callable[[Fields, Path], str]:
 
 
 def _server(
-    scheme: str, port: int | None = None, extra: Callable[[Fields], Mapping[str, Any]] = lambda fields: {}
+    scheme: str, port: int, extra: Callable[[Fields], Mapping[str, Any]] = lambda fields: {}
 ) -> Callable[[Fields, Path], str]:
     """``scheme://user:password@host:port/database?extra``."""
 
     def build(fields: Fields, folder: Path) -> str:
-        for key in ("ssh_tunnel",):
-            if key in fields:
-                raise ValueError(f"{key} is not supported here; open the tunnel and give host and port")
+        if "ssh_tunnel" in fields:
+            raise ValueError("ssh_tunnel is not supported here; open the tunnel and give host and port")
         if fields.get("auth_mode") not in (None, "password", "sql_password"):
             raise ValueError(f"auth_mode {fields['auth_mode']!r} is not supported here; give a url")
-        address = str(fields["host"])
-        if number := fields.get("port", port):
-            address += f":{number}"
+        address = f"{fields['host']}:{fields.get('port', port)}"
         database = fields.get("database", "")
         return f"{scheme}://{_login(fields)}{address}/{quote(str(database), safe='')}{_query(extra(fields))}"
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 SUFFIXES = (".yml", ".yaml")
-ASKING = ("prompt", "question", "say", "input")
-"""The keys that make a mapping a case."""
-
+# document.ASKING, as bytes
 _WORDS = rb"[\"']?(?:prompt|question|say|input)[\"']?\s*:(?=\s|$)"
 _ANYWHERE = re.compile(rb"(?:^|[\s{,\-\[])" + _WORDS, re.MULTILINE)
 _AT_MARGIN = re.compile(rb"^(?:\xef\xbb\xbf)?" + _WORDS, re.MULTILINE)
@@ -61,10 +59,9 @@ def sniff(data: bytes) -> bool:
         return True
     if not (_ANYWHERE.search(data) and _CASES_AT_MARGIN.search(data)):
         return False
-    from pytest_agenteval.cases.document import first_entry_keys
+    from pytest_agenteval.cases.document import asks
 
-    keys = first_entry_keys(data)
-    return keys is None or not keys.isdisjoint(ASKING)
+    return asks(data)
 
 
 def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> list[tuple[Path, Claim]]:

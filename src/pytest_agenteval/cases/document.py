@@ -8,7 +8,6 @@ number, merge keys are resolved, and what YAML 1.1 surprises with is reported (`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,9 @@ from pytest_agenteval.errors import Problem
 
 Node = Any
 """A PyYAML node."""
+
+ASKING = ("prompt", "question", "say", "input")
+"""The keys that make a mapping a case."""
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_DEPTH = 60
@@ -56,14 +58,16 @@ class Reader:
 
     def _add(self, place: Node, text: str, severity: str) -> None:
         mark: Any = getattr(place, "start_mark", place)
-        problem = Problem(self.path, mark.line + 1, mark.column + 1, text, severity)
-        # a default is read once per case that takes it, its fault is one fault
-        if severity == "error":
+        self.report(Problem(self.path, mark.line + 1, mark.column + 1, text, severity))
+
+    def report(self, problem: Problem) -> None:
+        """Keep a problem, once: a default is read for every case that takes it."""
+        if problem.severity == "error":
             self.errors += 1
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def entries(self, node: Node) -> dict[str, Entry]:
+    def entries(self, node: Node, depth: int = 0) -> dict[str, Entry]:
         """The keys of a mapping node, merged ones (``<<``) included; duplicates are errors."""
         found: dict[str, Entry] = {}
         merged: list[Node] = []
@@ -71,30 +75,36 @@ class Reader:
             if key.id != "scalar":
                 self.error(key, "a key must be text, found a list or a mapping")
             elif key.tag == f"{_SAFE}merge":
-                merged.append(value)
+                merged += [value] if value.id != "sequence" else value.value
             elif key.value in found:
                 first = found[key.value].key.start_mark.line + 1
                 self.error(key, f"duplicate key {key.value!r}, first given on line {first}")
             else:
                 found[key.value] = Entry(key, value)
-        for value in merged:
-            for source in [value] if value.id == "mapping" else value.value:
-                if getattr(source, "id", None) != "mapping":
-                    self.error(value, "<<: merges a mapping or a list of mappings")
-                    continue
-                for name, entry in self.entries(source).items():
+        for source in merged:
+            if source.id != "mapping":
+                self.error(source, "<<: merges a mapping or a list of mappings")
+            elif not self._beyond(node, depth):
+                for name, entry in self.entries(source, depth + 1).items():
                     found.setdefault(name, entry)
         return found
 
+    def _beyond(self, node: Node, depth: int) -> bool:
+        """Whether reading goes on for too long: aliases can make a short file endless."""
+        self._values += 1
+        if depth <= MAX_DEPTH and self._values <= MAX_VALUES:
+            return False
+        self.error(node, f"nested deeper than {MAX_DEPTH} levels, or more than {MAX_VALUES:,} values")
+        return True
+
     def plain(self, node: Node, depth: int = 0) -> Any:
         """The Python value of a node: str, int, float, bool, None, date, datetime, list, dict."""
-        self._values += 1
-        if depth > MAX_DEPTH or self._values > MAX_VALUES:
-            self.error(node, f"nested deeper than {MAX_DEPTH} levels, or more than {MAX_VALUES:,} values")
+        if self._beyond(node, depth):
             return None
         if node.id == "scalar":
             return self.scalar(node)
-        self._check_tag(node)
+        if node.tag not in (f"{_SAFE}seq", f"{_SAFE}map"):
+            self._refuse_tag(node)
         if node.id == "sequence":
             return [self.plain(entry, depth + 1) for entry in node.value]
         return {name: self.plain(entry.value, depth + 1) for name, entry in self.entries(node).items()}
@@ -112,19 +122,19 @@ class Reader:
         try:
             value = _construct(kind, node)
         except (ValueError, OverflowError, KeyError) as wrong:
-            self.error(node, f"{text!r} cannot be read as {kind}: {wrong}; quote it if it is text")
+            self.error(node, f"{text} cannot be read as a {kind}: {wrong}; quote it if it is text")
             return None
         if value is node:
-            self.error(node, f"the tag {node.tag!r} is not allowed; only plain YAML values are")
+            self._refuse_tag(node)
             return None
         if surprise(node) and (place := (node.start_mark.line, node.start_mark.column)) not in self._warned:
             self._warned.add(place)
             self.warn(node, f"{text} is {surprise(node)} in YAML; quote it if it is text")
         return value
 
-    def _check_tag(self, node: Node) -> None:
-        if node.tag not in (f"{_SAFE}seq", f"{_SAFE}map"):
-            self.error(node, f"the tag {node.tag!r} is not allowed; only plain YAML values are")
+    def _refuse_tag(self, node: Node) -> None:
+        shown = node.tag.replace(_SAFE, "!!")
+        self.error(node, f"the tag {shown} is not allowed; only plain YAML values are")
 
 
 def _construct(kind: str, node: Node) -> Any:
@@ -149,6 +159,13 @@ def surprise(node: Node) -> str | None:
     if kind == "int" and re.match(r"[+-]?0[0-7_]", text):
         return f"the octal number {_construct(kind, node)}"
     return None
+
+
+def typed_as(node: Node) -> str:
+    """What YAML reads a scalar as that is no text: ``a number``, ``the boolean false``."""
+    kind = node.tag.removeprefix(_SAFE)
+    words = {"int": "a number", "float": "a number", "bool": "a boolean", "timestamp": "a date"}
+    return surprise(node) or words.get(kind, f"tagged {node.tag.replace(_SAFE, '!!')}")
 
 
 def found(node: Node) -> str:
@@ -259,31 +276,25 @@ def _syntax_problem(path: Path, text: str, wrong: Any) -> Problem:
     return Problem(path, line + 1, column + 1, f"not YAML: {said}{hint}")
 
 
-def first_entry_keys(data: bytes) -> set[str] | None:
-    """Keys of the mapping that decides whether a file holds cases; ``None``: it is not YAML.
+def holds_case(roots: list[Node]) -> bool:
+    """Whether the first document, the first entry of its list or of its ``cases`` asks something."""
+    root = roots[0] if roots else None
+    if root is not None and root.id == "mapping":
+        listed = next((v for k, v in root.value if k.id == "scalar" and k.value == "cases"), None)
+        root = listed if listed is not None and listed.id == "sequence" else root
+    if root is not None and root.id == "sequence":
+        root = root.value[0] if root.value else None
+    return (
+        root is not None
+        and root.id == "mapping"
+        and any(key.id == "scalar" and key.value in ASKING for key, _ in root.value)
+    )
 
-    The first document itself, the first entry of its list, or of its ``cases``.
-    """
+
+def asks(data: bytes) -> bool:
+    """Whether the bytes of a file hold a case, or are no YAML at all."""
     text, problem = decode(Path(), data)
+    roots: list[Node] = []
     if problem is None:
         roots, problem = compose(Path(), text)
-    if problem is not None:
-        return None
-    node = first_case(roots)
-    return set() if node is None else {key.value for key, _ in node.value if key.id == "scalar"}
-
-
-def first_case(roots: list[Node]) -> Node | None:
-    """The mapping node that stands for the first case, if there is one."""
-    return next((node for root in roots[:1] for node in _candidates(root)), None)
-
-
-def _candidates(root: Node) -> Iterator[Node]:
-    if root.id == "mapping":
-        listed = next((v for k, v in root.value if k.id == "scalar" and k.value == "cases"), None)
-        if listed is None or listed.id != "sequence":
-            yield root
-            return
-        root = listed
-    if root.id == "sequence":
-        yield from (entry for entry in root.value[:1] if entry.id == "mapping")
+    return problem is not None or holds_case(roots)

@@ -68,6 +68,8 @@ def _case(
     prompt = values.text(reader, entries["prompt"].value, "prompt") or ""
     category = values.name(reader, entries["category"].value, "category") if "category" in entries else None
     expected = _expected(reader, entries["expected"].value)
+    if reader.errors > before:
+        return None
     raw = _raw_checks(expected, base)
     checks = _checks(reader, raw, entries["expected"].value, rules)
     if reader.errors > before:
@@ -75,6 +77,7 @@ def _case(
     case = Case(
         path=reader.path,
         line=node.start_mark.line + 1,
+        column=node.start_mark.column + 1,
         name=name,
         id=case_id(name),
         turns=(Turn(prompt),),

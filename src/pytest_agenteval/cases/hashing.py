@@ -12,8 +12,8 @@ from pytest_agenteval.cases.model import Case
 from pytest_agenteval.table import Table
 
 _NO_PART = frozenset(
-    ("path", "line", "name", "id", "description", "tags", "owner", "metadata", "variant_of", "case_hash",
-     "ask_hash")
+    ("path", "line", "column", "name", "id", "description", "tags", "owner", "metadata", "variant_of",
+     "case_hash", "ask_hash")
 )  # fmt: skip
 _ASKED = ("input", "database", "agent", "caller", "context", "approve", "clarification", "isolate")
 

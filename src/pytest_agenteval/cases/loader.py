@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_agenteval.cases.build import CaseBuilder, CheckParser, ParseComparison, Rules, Source
-from pytest_agenteval.cases.discovery import ASKING
-from pytest_agenteval.cases.document import Entry, Node, Reader, compose, first_case, found, read_text
+from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, holds_case, read_text
 from pytest_agenteval.cases.keys import CANONICAL, FILE_KEYS, NOT_DEFAULTS
 from pytest_agenteval.cases.model import Budget, Case
 from pytest_agenteval.cases.values import budget as read_budget
@@ -74,7 +73,7 @@ def load_cases(
         roots, problem = compose(path, text)
     if problem is not None:
         return LoadedFile(problems=(problem,))
-    if not claimed and kind == "cases" and not _holds_a_case(roots):
+    if not claimed and kind == "cases" and not holds_case(roots):
         return LoadedFile(ours=False)
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
@@ -93,11 +92,6 @@ def load_cases(
     _refuse_twins(reader, cases)
     problems = sorted(reader.problems, key=lambda entry: (entry.line, entry.column))
     return LoadedFile(tuple(cases), tuple(problems))
-
-
-def _holds_a_case(roots: list[Node]) -> bool:
-    first = first_case(roots)
-    return first is not None and any(key.id == "scalar" and key.value in ASKING for key, _ in first.value)
 
 
 def _cases(reader: Reader, roots: list[Node], rules: Rules) -> list[Case]:
@@ -195,7 +189,7 @@ def _unknown(reader: Reader, entry: Entry, strict: bool) -> None:
         reader.error(entry.key, f"unknown key {name!r}, did you mean {near!r}?")
     else:
         tell = reader.error if strict else reader.warn
-        tell(entry.key, f"unknown key {name!r} is ignored; a note of your own is written x-{name}")
+        tell(entry.key, f"unknown key {name!r}; a note of your own is written x-{name}")
 
 
 def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
@@ -203,8 +197,10 @@ def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
     first: dict[str, Case] = {}
     for case in cases:
         twin = first.setdefault(case.id, case)
-        if twin is not case:
-            shown = f"{case.name!r}" if case.name == twin.name else f"{case.name!r} and {twin.name!r}"
-            text = f"two cases have the id {case.id!r} ({shown}), the first on line {twin.line}"
-            reader.problems.append(Problem(case.path, case.line, 1, text))
-            reader.errors += 1
+        if twin is case:
+            continue
+        text = f"two cases are called {case.name!r}, the first on line {twin.line}"
+        if case.name != twin.name:
+            names = f"{twin.name!r} on line {twin.line} and {case.name!r}"
+            text = f"two cases have the id {case.id!r}: {names}; give one an id of its own"
+        reader.report(Problem(case.path, case.line, case.column, text))

@@ -85,7 +85,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test case. ``line`` (from 1) is where it starts in ``path``; ``id`` is its pytest id.
+    """One test case, which starts at ``line`` and ``column`` (from 1) of ``path``; ``id`` is its pytest id.
 
     ``outcome_judged`` is false for governance cases: there the decision is a check, not an outcome.
     ``k``, ``pass_rule`` and ``timeout`` are ``None`` where the case does not say. ``vars`` have
@@ -99,6 +99,7 @@ class Case:
     name: str
     id: str
     turns: tuple[Turn, ...]
+    column: int = 1
     description: str | None = None
     input: Any = None
     agent: str | None = None

@@ -182,11 +182,24 @@ class _Reading:
 
     def _eager(self, node: Node, read: values.Read, key: str) -> Any:
         """A value that is needed at once, its references read."""
+        before = self.reader.errors
+        resolved = self._resolved(node)
+        return read(self.reader, resolved, key) if self.reader.errors == before else None
+
+    def _resolved(self, node: Node) -> Node:
+        """The node with its references read, each node at its place."""
+        if node.id == "sequence":
+            return TomlNode("sequence", node.tag, [self._resolved(e) for e in node.value], node.start_mark)
+        if node.id == "mapping":
+            pairs = [(key, self._resolved(value)) for key, value in node.value]
+            return TomlNode("mapping", node.tag, pairs, node.start_mark)
+        if not self._tokens.inside(node):
+            return node
         try:
-            return read(self.reader, _resolved(node, self._tokens), key)
+            return as_node(self._tokens.value(node), node.start_mark)
         except SettingsError as wrong:
             self.reader.error(node, str(wrong).partition(": ")[2])
-            return None
+            return node
 
     def _lazy_map(self, node: Node, key: str) -> Callable[[], Mapping[str, Any]]:
         if node.id != "mapping":
@@ -364,14 +377,3 @@ def _field(tokens: Tokens, node: Node) -> Any:
     if node.id == "scalar" and node.tag.endswith((":str", ":int", ":float", ":timestamp")):
         return tokens.text(node)
     return tokens.value(node)
-
-
-def _resolved(node: Node, tokens: Tokens) -> Node:
-    """The node with its references read, as a node of the same place."""
-    if node.id == "scalar":
-        return node if "\ue000" not in node.value else as_node(tokens.value(node), node.start_mark)
-    if node.id == "sequence":
-        entries = [_resolved(entry, tokens) for entry in node.value]
-        return TomlNode("sequence", node.tag, entries, node.start_mark)
-    pairs = [(key, _resolved(value, tokens)) for key, value in node.value]
-    return TomlNode("mapping", node.tag, pairs, node.start_mark)

@@ -58,6 +58,10 @@ class Tokens:
         shown = self.path.relative_to(self.root) if self.path.is_relative_to(self.root) else self.path
         return f"{shown.as_posix()}:{node.start_mark.line + 1}"
 
+    def inside(self, node: Node) -> bool:
+        """Whether a scalar holds a reference."""
+        return _TOKEN.search(node.value) is not None
+
     def text(self, node: Node) -> str:
         """The text of a scalar, its references read. Raises ``SettingsError`` for a missing one."""
 
@@ -83,7 +87,7 @@ class Tokens:
             return {self.text(key): self.value(value) for key, value in node.value}
         if node.id == "sequence":
             return [self.value(entry) for entry in node.value]
-        if not _TOKEN.search(node.value):
+        if not self.inside(node):
             return Reader(self.path).scalar(node)
         text = self.text(node)
         return _typed(text, self.path) if not node.style and _TOKEN.fullmatch(node.value) else text

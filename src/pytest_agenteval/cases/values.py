@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pytest_agenteval.cases.document import Node, Reader, found, surprise
+from pytest_agenteval.cases.document import Node, Reader, found, surprise, typed_as
 from pytest_agenteval.cases.model import Budget, Mark, PassRule, Xfail
 from pytest_agenteval.option_table import MODEL
 from pytest_agenteval.validation import did_you_mean
@@ -31,9 +31,7 @@ def text(reader: Reader, node: Node, key: str) -> str | None:
     elif not node.value.strip() or node.tag.endswith(":null"):
         reader.error(node, f"{key} is empty")
     elif node.tag != _STR:
-        kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
-        read_as = surprise(node) or f"{'an' if kind == 'int' else 'a'} {kind.replace('int', 'integer')}"
-        reader.error(node, f'{key}: {node.value} is {read_as} in YAML; quote it: "{node.value}"')
+        reader.error(node, f'{key}: {node.value} is {typed_as(node)} in YAML; quote it: "{node.value}"')
     else:
         return str(node.value)
     return None
@@ -66,11 +64,11 @@ def texts(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
     return _several(reader, node, key, text)
 
 
-def names(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
-    """A name or a list of names, repeated ones once."""
+def names(reader: Reader, node: Node, key: str, read: Read = name) -> tuple[str, ...]:
+    """A name or a list of names, repeated ones once; the list may be empty."""
     if node.id == "sequence" and not node.value:
         return ()
-    return tuple(dict.fromkeys(_several(reader, node, key, name)))
+    return tuple(dict.fromkeys(_several(reader, node, key, read)))
 
 
 def text_list(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
@@ -83,13 +81,16 @@ def text_list(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
 
 def tags(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
     """Tags: names that ``-m`` can select."""
-    words = names(reader, node, key)
-    for word in words:
-        if not _TAG.fullmatch(word):
-            reader.error(
-                node, f"{key}: {word!r} cannot be selected with -m; use letters, digits, _ . : + / -"
-            )
-    return words
+    return names(reader, node, key, tag)
+
+
+def tag(reader: Reader, node: Node, key: str) -> str | None:
+    """One tag."""
+    word = name(reader, node, key)
+    if word is not None and not _TAG.fullmatch(word):
+        reader.error(node, f"{key}: {word!r} cannot be selected with -m; use letters, digits, _ . : + / -")
+        return None
+    return word
 
 
 def models(reader: Reader, node: Node, key: str) -> tuple[str, ...] | None:
