@@ -12,6 +12,7 @@ import duckdb  # noqa: F401
 import numpy as np  # noqa: F401
 import pandas as pd  # noqa: F401
 import pytest
+import yaml  # noqa: F401
 
 
 def _required() -> list[str]:

@@ -1,1 +1,376 @@
-"""The order of the steps of one case."""
+"""The order of the steps of one case, and the only place that knows it.
+
+reference -> agent -> extraction -> comparison and checks -> verdict. A step's failure is a value: the
+attempt ends in verdict ``error`` with the stage that failed, and is reported all the same.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_agenteval.cases.model import Case, Check, PassRule
+from pytest_agenteval.checks import run_check
+from pytest_agenteval.errors import BudgetSpent, ReferenceFailed, StageError
+from pytest_agenteval.results.verdicts import decide
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import (
+    Answer,
+    Attempt,
+    CaseResult,
+    CheckResult,
+    Evidence,
+    Extraction,
+    Outcome,
+    Reference,
+    Services,
+    Stage,
+    Statement,
+    TurnEvidence,
+    Usage,
+    Used,
+    Verdict,
+)
+
+JUDGED = ("factuality", "judge")
+ALWAYS_TOLD = ("tool_call", "no_tool_call", "tool_order", "asked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One case on one model, with what the house lends it.
+
+    ``prepare()`` finds the agent and the databases or raises ``StageError``.
+    ``ask(n)`` gives the answer of attempt n (from 1) or raises ``AgentFailed``; it is what records
+    the answer. ``reference(sql)`` runs a reference or raises ``ReferenceFailed``. ``extract(answer,
+    column names of each reference)`` finds the agent's table or raises ``ExtractionFailed``.
+    ``leak(answer)`` says how the answer key was read, if it was.
+    """
+
+    case: Case
+    k: int
+    rule: PassRule
+    prepare: Callable[[], None]
+    ask: Callable[[int], Answer]
+    reference: Callable[[str], Reference]
+    extract: Callable[[Answer, Sequence[Sequence[str]]], Extraction]
+    statements: Callable[[Answer], Sequence[Statement]]
+    leak: Callable[[Answer], str | None]
+    on_attempt: Callable[[Attempt], None]
+    services: Services
+    comparison: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An attempt while it is made: what is known so far, and the stage it is in."""
+
+    number: int
+    stage: Stage = "agent"
+    started: float = field(default_factory=time.monotonic)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def finish(self, verdict: Verdict, message: str, **more: Any) -> Attempt:
+        answer: Answer | None = self.facts.get("answer")
+        spent = (time.monotonic() - self.started) * 1000
+        known = spent if answer is None or answer.duration_ms is None else answer.duration_ms
+        return Attempt(self.number, verdict, message, duration_ms=known, **{**self.facts, **more})
+
+    def failed_at(self, stage: Stage, reason: str, text: str) -> Attempt:
+        return self.finish("error", text, stage=stage, reason=reason, error=text)
+
+
+def evaluate(bench: Bench) -> CaseResult:
+    """Run all attempts of a case. Nothing but what ends the process (Ctrl-C, a timeout) is raised."""
+    attempts: list[Attempt] = []
+    try:
+        bench.prepare()
+        references, of_turns = _references(bench)
+    except Exception as error:
+        for number in range(1, bench.k + 1):
+            attempts.append(_error(_Draft(number, "reference", facts=_facts(bench, ())), error))
+            bench.on_attempt(attempts[-1])
+        return _conclude(bench, attempts)
+    for number in range(1, bench.k + 1):
+        attempts.append(_attempt(bench, number, references, of_turns))
+        bench.on_attempt(attempts[-1])
+    return _conclude(bench, attempts)
+
+
+def _facts(bench: Bench, references: tuple[Reference, ...]) -> dict[str, Any]:
+    """What is known of every attempt before the agent is asked."""
+    sql = bench.case.sql
+    return {
+        "reference_sql": sql[0] if sql else None,
+        "reference": references[0].table if references else None,
+    }
+
+
+def _error(draft: _Draft, error: Exception) -> Attempt:
+    """The attempt that an exception has ended: an error of the machinery, never a wrong answer."""
+    if isinstance(error, BudgetSpent):
+        return draft.finish("not_run", str(error), reason="budget")
+    if isinstance(error, StageError):
+        return draft.failed_at(error.stage, error.reason, str(error))
+    where = "".join(traceback.format_exception(error)).rstrip()
+    text = f"internal error in stage {draft.stage}: {type(error).__name__}: {error}"
+    return draft.finish("error", text, stage=draft.stage, reason="internal_error", error=f"{text}\n{where}")
+
+
+def _references(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
+    """The accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
+    case = bench.case
+    whole = _accepted(bench, case.sql, case.expected)
+    if case.outcome == "no_data":
+        if not whole:
+            raise ReferenceFailed("outcome no_data needs a reference that gives no rows; the case has none")
+        for reference in whole:
+            if reference.table.row_count:
+                rows = reference.table.row_count
+                raise ReferenceFailed(f"outcome no_data, but the reference gives {rows:,} rows, expected 0")
+    return whole, tuple(_accepted(bench, turn.sql, turn.expected) for turn in case.turns)
+
+
+def _accepted(bench: Bench, sql: Iterable[str], expected: Table | None) -> tuple[Reference, ...]:
+    inline = () if expected is None else (Reference(expected),)
+    return (*(bench.reference(statement) for statement in sql), *inline)
+
+
+def _attempt(
+    bench: Bench,
+    number: int,
+    references: tuple[Reference, ...],
+    of_turns: tuple[tuple[Reference, ...], ...],
+) -> Attempt:
+    draft = _Draft(number, facts=_facts(bench, references))
+    try:
+        answer = bench.ask(number)
+        draft.started = time.monotonic()
+        draft.facts["answer"] = answer
+        return _judge(bench, draft, answer, references, of_turns)
+    except Exception as error:
+        return _error(draft, error)
+    except BaseException as error:
+        bench.on_attempt(_cut_short(draft, error))
+        raise
+
+
+def _cut_short(draft: _Draft, error: BaseException) -> Attempt:
+    """What is known of an attempt that Ctrl-C or another plugin's timeout has ended."""
+    text = str(error) or type(error).__name__
+    if "timeout" in text.lower():
+        return draft.failed_at("timeout", "timeout", text.strip())
+    return draft.failed_at(draft.stage, "interrupted", f"interrupted: {type(error).__name__}")
+
+
+def _judge(
+    bench: Bench,
+    draft: _Draft,
+    answer: Answer,
+    references: tuple[Reference, ...],
+    of_turns: tuple[tuple[Reference, ...], ...],
+) -> Attempt:
+    draft.facts["asked"] = tuple(call.name for call in answer.tool_calls if call.asked)
+    leaked = bench.leak(answer)
+    if leaked is not None:
+        draft.facts["leak"] = leaked
+        result = CheckResult("leak", False, leaked, reason="leak")
+        return _verdict(draft, [result])
+    draft.stage = "extraction"
+    extraction = bench.extract(answer, _names(references))
+    draft.facts["extraction"] = extraction
+    turns = _turn_evidence(bench, answer, of_turns)
+    evidence = _evidence(bench, answer, extraction, references, turns)
+    draft.stage = "checks"
+    observed, results = _outcome(bench, evidence)
+    draft.facts["observed"] = observed
+    evidence = _with(evidence, observed=observed)
+    results += _all_checks(bench, draft, evidence)
+    return _verdict(draft, results)
+
+
+def _names(references: tuple[Reference, ...]) -> list[list[str]]:
+    """The column names of every accepted reference: all that an extraction may know of them."""
+    return [reference.table.names for reference in references]
+
+
+def _turn_evidence(
+    bench: Bench, answer: Answer, of_turns: tuple[tuple[Reference, ...], ...]
+) -> tuple[TurnEvidence, ...]:
+    """What each turn gave; a turn with a reference of its own gets a table of its own."""
+    if len(bench.case.turns) < 2:
+        return ()
+    parts = answer.turns or (answer,)
+    made = []
+    for turn, part, references in zip(bench.case.turns, parts, of_turns, strict=False):
+        table = bench.extract(part, _names(references)).table
+        made.append(TurnEvidence(turn.say, part.text, part.tool_calls, table, references))
+    return tuple(made)
+
+
+def _evidence(
+    bench: Bench,
+    answer: Answer,
+    extraction: Extraction,
+    references: tuple[Reference, ...],
+    turns: tuple[TurnEvidence, ...],
+) -> Evidence:
+    case = bench.case
+    statements = tuple(bench.statements(answer))
+    calls = answer.tool_calls
+    return Evidence(
+        prompt=case.prompt,
+        text=answer.text,
+        value=answer.value if answer.value is not None else _first_cell(extraction.table),
+        table=extraction.table,
+        reference=references[0].table if references else None,
+        references=references,
+        called=tuple(call.name for call in calls),
+        asked=tuple(call.name for call in calls if call.asked),
+        steps=answer.steps,
+        used=used_by(answer, len(statements)),
+        tool_calls=calls,
+        statements=statements,
+        turns=turns,
+        metadata=case.metadata,
+        expected_response=case.expected_response,
+        outcome=case.outcome,
+        comparison=bench.comparison,
+        extraction=extraction,
+        answer=answer,
+        services=bench.services,
+    )
+
+
+def used_by(answer: Answer, sql_queries: int) -> Used:
+    """What an answer used: its tokens, USD, ms and tool calls."""
+    usage = answer.usage or Usage()
+    return Used(usage.tokens, answer.cost, answer.duration_ms, len(answer.tool_calls), sql_queries)
+
+
+def _first_cell(table: Table | None) -> Any:
+    if table is None or not table.row_count or not table.columns:
+        return None
+    return table.head(1).column(0)[0]
+
+
+def _with(evidence: Evidence, **changes: Any) -> Evidence:
+    return replace(evidence, **changes)
+
+
+def _outcome(bench: Bench, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
+    """What was observed; a result only where the outcome decides something."""
+    from pytest_agenteval.checks.outcome import observe, outcome_result
+
+    observed = observe(evidence)
+    result = outcome_result(bench.case.outcome, observed, evidence)
+    return observed, [] if result is None else [result]
+
+
+def _all_checks(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
+    """Data first (it may spare a judge's call), then the budget, then assertions in file order."""
+    data = _data_results(bench, draft, evidence)
+    results = list(data)
+    decided = any(not result.passed for result in data)
+    for check, turn in _checks_of(bench.case):
+        if decided and check.type in JUDGED:
+            results.append(_not_asked(check, turn))
+        else:
+            results.append(run_check(check, evidence, turn))
+    return results
+
+
+def _data_results(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
+    from pytest_agenteval.checks.data import check_data
+
+    results = []
+    if evidence.references:
+        draft.stage = "comparison"
+        results.append(check_data(evidence))
+        comparison = results[-1].details.get("comparison")
+        draft.facts["comparison"] = comparison
+    for number, turn in enumerate(evidence.turns):
+        if turn.references:
+            draft.stage = "comparison"
+            results.append(check_data(evidence, turn=number))
+            draft.facts.setdefault("comparison", results[-1].details.get("comparison"))
+    draft.stage = "checks"
+    return results
+
+
+def _checks_of(case: Case) -> Iterable[tuple[Check, int | None]]:
+    if case.budget is not None:
+        from pytest_agenteval.checks.usage import budget_check
+
+        yield budget_check(case.budget), None
+    several = len(case.turns) > 1
+    for number, turn in enumerate(case.turns):
+        for check in turn.assertions:
+            yield check, number if several else None
+        if turn.expected_response:
+            yield _factuality(turn.expected_response), number if several else None
+    yield from ((check, None) for check in case.assertions)
+    if case.expected_response and not any(check.type == "factuality" for check in case.assertions):
+        yield _factuality(case.expected_response), None
+
+
+def _factuality(expected: tuple[str, ...]) -> Check:
+    from pytest_agenteval.checks.judges import FactualityCheck
+
+    return FactualityCheck(type="factuality", expected=expected)
+
+
+def _not_asked(check: Check, turn: int | None) -> CheckResult:
+    why = "judge not asked: the data comparison already decided"
+    return CheckResult(
+        check.type,
+        False,
+        why,
+        check.name,
+        severity="warn",
+        turn=turn,
+        reason="judge",
+        details={"not_asked": True},
+    )
+
+
+def _verdict(draft: _Draft, results: Sequence[CheckResult]) -> Attempt:
+    deciding = [result for result in results if result.severity == "fail"]
+    failed = [result for result in deciding if not result.passed]
+    verdict: Verdict = "failed" if failed else "passed" if counts_as_check(deciding) else "review"
+    data = next((result for result in failed if result.type == "data"), None)
+    reason = (data or failed[0]).reason if failed else None
+    scored = [result.score for result in deciding if result.type != "limit"]
+    score = sum(scored) / len(scored) if scored else None
+    return draft.finish(verdict, _message(results), checks=tuple(results), reason=reason, score=score)
+
+
+def counts_as_check(results: Sequence[CheckResult]) -> bool:
+    """Whether anything about the answer was checked; a limit on what it may use is no such thing."""
+    return any(result.type != "limit" for result in results)
+
+
+def _message(results: Sequence[CheckResult]) -> str:
+    """Nao's form: what the assertions say, then the data message."""
+    told = [r for r in results if r.type != "data" and (r.type in ALWAYS_TOLD or not r.passed)]
+    data = [result for result in results if result.type == "data"]
+    pieces = [result.why for result in (*told, *data)] or [result.why for result in results]
+    return "; ".join(dict.fromkeys(pieces)) or "nothing was checked"
+
+
+def _conclude(bench: Bench, attempts: Sequence[Attempt]) -> CaseResult:
+    verdict = decide([attempt.verdict for attempt in attempts], bench.rule, bench.k)
+    shown = next((a for a in attempts if a.verdict == verdict.verdict), attempts[-1])
+    message = shown.message if bench.k == 1 else f"{verdict.label}: {shown.message}"
+    scores = [attempt.score for attempt in attempts if attempt.score is not None]
+    return CaseResult(
+        verdict.verdict,
+        message,
+        tuple(attempts),
+        stage=shown.stage,
+        reason=shown.reason,
+        score=sum(scores) / len(scores) if scores else None,
+    )

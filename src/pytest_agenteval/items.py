@@ -18,6 +18,8 @@ else:
     FailedType = pytest.fail.Exception
 
 RUN: pytest.StashKey[Run] = pytest.StashKey()
+HELD: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+FOUND: pytest.StashKey[bool] = pytest.StashKey()
 
 
 class CaseFailed(FailedType):
@@ -58,3 +60,8 @@ def our_items(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 def rerun_of(item: pytest.Item) -> int:
     """How often the item has been run before in this session (pytest-rerunfailures counts)."""
     return max(int(getattr(item, "execution_count", 1)) - 1, 0)
+
+
+def has_cases(config: pytest.Config) -> bool:
+    """Whether a case file was found by this process."""
+    return FOUND in config.stash

@@ -1,1 +1,132 @@
-"""Live terminal lines, JUnit and json-report scalars."""
+"""The controller's side of a run: what cases report while it goes on, and what is done at its end.
+
+A case's report carries one short JSON string (``report.agenteval``): ids and scalars. It is taken off
+here, so that terminal, JUnit and json-report never keep or transport more of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LETTERS = {"passed": ".", "failed": "F", "error": "E"}
+
+
+class Live:
+    """Counts cases as they arrive. ``results`` holds the scalars of each, the last rerun only."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.results: dict[str, dict[str, Any]] = {}
+        self.run_id = uuid.uuid4().hex
+        self.stamp = time.strftime("%Y%m%d_%H%M%S")
+        self.spent = 0.0
+        self.ended = False
+        self.held_back = False
+        self.ending: Any = None
+        self.token: Path | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take our one string off a report that has arrived."""
+        text = report.__dict__.pop("agenteval", None)
+        if text is None:
+            return
+        scalars = json.loads(text)
+        self._write_lines(scalars.pop("lines", None))
+        self.results[report.nodeid] = scalars
+        self.spent += scalars.get("cost") or 0.0
+        report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
+        self.config.hook.pytest_agenteval_result(config=self.config, result=dict(scalars))
+
+    def _write_lines(self, lines: list[str] | None) -> None:
+        """Journal lines of a worker that cannot see our folder (another machine)."""
+        if lines:
+            from pytest_agenteval.options import run_of
+
+            run_of(self.config).journal.write_lines(lines)
+
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """The live line of a case at -v; the short summary at the end keeps pytest's own words."""
+        line = getattr(report, "agenteval_line", None)
+        if line is None or self.ended or report.outcome not in ("passed", "failed"):
+            return None
+        if hasattr(report, "wasxfail"):
+            return None
+        verdict = self.results[report.nodeid]["verdict"]
+        category = "error" if verdict == "error" else report.outcome
+        word = "ERROR" if verdict == "error" else report.outcome.upper()
+        colour = "green" if report.passed else "red"
+        return category, LETTERS[category], (f"{word} {line}", {colour: True})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notice a broken case file; under xdist it must end the run as it does without."""
+        if report.failed and report.nodeid.endswith((".yml", ".yaml")):
+            self.held_back = True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker which run it belongs to, and where to see that it is on this machine."""
+        if self.token is None:
+            import tempfile
+
+            handle, name = tempfile.mkstemp(prefix="agenteval-")
+            with open(handle, "w", encoding="ascii") as file:
+                file.write(self.run_id)
+            self.token = Path(name)
+        facts = {"run_id": self.run_id, "stamp": self.stamp, "token": str(self.token)}
+        node.workerinput["agenteval"] = json.dumps(facts)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the results document and set the exit status."""
+        self.ended = True
+        if self.token is not None:
+            self.token.unlink(missing_ok=True)
+        if self.held_back and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
+        if self._cases_ran():
+            from pytest_agenteval.finish import finish_session
+
+            self.ending = finish_session(session)
+
+    def _cases_ran(self) -> bool:
+        """Whether any case was about to run: a report came, or a folder of this run is there."""
+        if self.results:
+            return True
+        from pytest_agenteval.items import has_cases
+        from pytest_agenteval.options import run_of
+
+        if not (has_cases(self.config) or self.token):
+            return False
+        return run_of(self.config).find_folder() is not None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The summary table."""
+        if self.ending is not None:
+            from pytest_agenteval.finish import print_summary
+
+            print_summary(terminalreporter, self.config, self.ending)
+
+
+def live_line(scalars: dict[str, Any], spent: float) -> str:
+    """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.03``; what is unknown is left out."""
+    parts = [scalars["message"]]
+    if scalars.get("tokens") is not None:
+        parts.append(f"{scalars['tokens']:,} tok")
+    if scalars.get("cost") is not None:
+        parts.append(f"${scalars['cost']:.4f}")
+    parts.append(f"{scalars['duration_ms'] / 1000:.1f}s")
+    if scalars.get("tool_calls"):
+        count = scalars["tool_calls"]
+        parts.append(f"{count} tool{'s' if count != 1 else ''}")
+    if spent:
+        parts.append(f"Σ ${spent:.2f}")
+    return " · ".join(parts)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_agenteval.items import RUN
 from pytest_agenteval.option_table import OPTIONS, Option
 
 if TYPE_CHECKING:
+    from pytest_agenteval.run import Process, Run
     from pytest_agenteval.settings import Settings
 
 _DEST = "agenteval_"
+PROJECT_FILES = ("agenteval.yaml", "nao_config.yaml", "dazense_config.yaml", "pda_config.yaml")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -84,3 +89,68 @@ def _allowed(option: Option) -> str:
     except ValueError as error:
         return str(error)
     return "a list of texts" if option.many else "text"
+
+
+def given(config: pytest.Config, attribute: str) -> Any:
+    """What the command line gives for one option (``None``: nothing)."""
+    return config.getoption(_DEST + attribute, None)
+
+
+def check_settings(config: pytest.Config) -> None:
+    """Refuse bad values before collection; where nothing of ours is set there is nothing to load."""
+    anything = (
+        any(value is not None for value in command_line(config).values())
+        or any(name.startswith("AGENTEVAL_") for name in os.environ)
+        or any(config.getini(option.ini) is not None for option in OPTIONS if "i" in option.places)
+        or any((config.rootpath / name).is_file() for name in PROJECT_FILES)
+    )
+    if anything:
+        run_of(config)
+
+
+def run_of(config: pytest.Config) -> Run:
+    """This process's run, made when it is first asked for. Raises ``pytest.UsageError``."""
+    if RUN not in config.stash:
+        config.stash[RUN] = _new_run(config)
+    return config.stash[RUN]
+
+
+def _new_run(config: pytest.Config) -> Run:
+    from pytest_agenteval.cases.projects import find_project
+    from pytest_agenteval.errors import AgentEvalError
+    from pytest_agenteval.run import Run
+
+    try:
+        project = find_project(config.rootpath)
+    except AgentEvalError as error:
+        raise pytest.UsageError(str(error)) from None
+    settings = read_settings(config, project.settings)
+    return Run(
+        root=config.rootpath,
+        settings=settings,
+        project=project,
+        process=_process(config),
+        register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
+    )
+
+
+def _process(config: pytest.Config) -> Process:
+    """Which process of which run this is."""
+    from pytest_agenteval.run import Process
+
+    told = getattr(config, "workerinput", {}).get("agenteval")
+    if told is None:
+        live = config.pluginmanager.getplugin("agenteval-live")
+        return Process("main", live.run_id, live.stamp, local=True)
+    facts = json.loads(told)
+    token = Path(facts["token"])
+    local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
+    name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
+    return Process(name, facts["run_id"], facts["stamp"], local=local)
+
+
+def close_run(config: pytest.Config) -> None:
+    """End what the run of this process has started."""
+    if RUN in config.stash:
+        config.stash[RUN].close()
+        del config.stash[RUN]

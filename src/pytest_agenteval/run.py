@@ -1,5 +1,382 @@
 """``Run``: the resources of one run in one process, made when they are first needed."""
 
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.redaction import Redactor
+from pytest_agenteval.results.folder import RunFolder, output_folder
+from pytest_agenteval.results.journal import Journal
+from pytest_agenteval.results.records import PlannedItem
+from pytest_agenteval.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_agenteval.agents.base import AgentContext, RunnableAgent
+    from pytest_agenteval.agents.calling import AgentRuntime
+    from pytest_agenteval.agents.replay import Recorder
+    from pytest_agenteval.cases.loader import LoadedFile
+    from pytest_agenteval.cases.model import Case, PassRule
+    from pytest_agenteval.cases.projects import Project
+    from pytest_agenteval.checks.registry import Registry
+    from pytest_agenteval.databases import Databases
+    from pytest_agenteval.llm.budget import Ledger
+    from pytest_agenteval.llm.client import Models
+    from pytest_agenteval.types import ChatModel
+
+NO_AGENT = (
+    "no agent: define a fixture named {fixture} in conftest.py, or give --agent-target "
+    "(python:pkg.mod:name, command:PROGRAM, http:URL, nao:URL, llm:, replay:FILE), "
+    "or agenteval_target in the ini file, or a project file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Which process of which run this is. ``local``: it can see the controller's files."""
+
+    name: str
+    run_id: str
+    stamp: str
+    local: bool = True
+
+    @property
+    def started(self) -> datetime:
+        """When the run started, to the second."""
+        return datetime.strptime(self.stamp, "%Y%m%d_%H%M%S")
+
 
 class Run:
-    """The resources of one run in one process."""
+    """What the cases of one process share. ``register`` lets plugins add checks to the registry."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        settings: Settings,
+        project: Project,
+        process: Process,
+        register: Callable[[Registry], object],
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.project = project
+        self.process = process
+        self.redactor = Redactor()
+        self._register = register
+        self._lock = threading.RLock()
+        self._journal: Journal | None = None
+        self._folder: RunFolder | None = None
+        self._case_files: set[str] = set()
+        self._begun = False
+
+    # -- cases ------------------------------------------------------------------------------
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The checks there are, those of plugins included."""
+        from pytest_agenteval.checks.registry import default_registry
+
+        registry = default_registry()
+        self._register(registry)
+        return registry
+
+    def load(self, path: Path, *, claimed: bool, own_databases: bool, marks: Sequence[str]) -> LoadedFile:
+        """The cases of a file. ``own_databases``: a fixture defines them, so any name may be right."""
+        from pytest_agenteval.cases.loader import PYTEST_MARKS, load_cases
+        from pytest_agenteval.compare import parse_options
+
+        def parse(options: Mapping[str, Any]) -> Any:
+            return parse_options(options, suite=self.suite_comparison)
+
+        names = (*self.project.databases, *dict(self.settings.databases))
+        loaded = load_cases(
+            path,
+            checks=self.registry,
+            claimed=claimed,
+            strict=self.settings.strict,
+            databases=None if own_databases else names,
+            marks=PYTEST_MARKS | set(marks),
+            parse_comparison=parse,
+        )
+        if loaded.cases:
+            self._case_files.add(self.shown(path))
+        return loaded
+
+    @property
+    def suite_comparison(self) -> Mapping[str, Any]:
+        """The comparison options of every case; Polaris wants the same columns (comparison.md, Options)."""
+        default = {"extra_columns": "forbid"} if self.project.kind == "pda" else {}
+        return {**default, **self.project.comparison}
+
+    def shown(self, path: Path) -> str:
+        """A path as reports show it: relative to rootdir where it lies below."""
+        return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
+
+    @property
+    def case_files(self) -> tuple[str, ...]:
+        """The case files read so far; an agent must not see them."""
+        return tuple(sorted(self._case_files))
+
+    @property
+    def database_urls(self) -> dict[str, str]:
+        """Databases by name, as configured: ini, then project file."""
+        return {**self.project.database_urls(), **dict(self.settings.databases)}
+
+    # -- models and attempts ----------------------------------------------------------------
+
+    def target_of(self, case: Case) -> str | None:
+        """The target that a case uses instead of the fixture: command line, then the case's own."""
+        if self.settings.target is not None and self.settings.source("target") == "command line":
+            return self.settings.target
+        return f"python:{case.agent}" if case.agent is not None else None
+
+    def models_of(self, case: Case, *, fixture: bool) -> tuple[str, ...]:
+        """The models a case runs with; () for one item without a model."""
+        asked = self.settings.model
+        if asked:
+            return asked if case.models is None else tuple(m for m in asked if m in case.models)
+        if case.models is not None:
+            return case.models
+        target = self.target_of(case) or (None if fixture else self.settings.target)
+        default = self._default_model(target)
+        return () if default is None else (default,)
+
+    def is_without_model(self, case: Case) -> bool:
+        """Whether the case's ``models`` leave none of those asked for."""
+        asked = self.settings.model
+        return bool(asked) and case.models is not None and not set(asked) & set(case.models)
+
+    def _default_model(self, target: str | None) -> str | None:
+        if target is None:
+            return None
+        if target.partition(":")[0] not in ("nao", "dazense", "pda", "llm"):
+            return None
+        from pytest_agenteval.llm.client import DEFAULT_MODEL
+
+        return DEFAULT_MODEL
+
+    def attempts_of(self, case: Case) -> tuple[int, PassRule]:
+        """How often a case is asked and how many must pass: command line, case, then the rest."""
+        from pytest_agenteval.cases.model import PassRule
+
+        own = None if self.settings.source("k") == "command line" else case.k
+        return own or self.settings.k or 1, case.pass_rule or PassRule()
+
+    @property
+    def gated(self) -> bool:
+        """Whether gates decide about failed cases (results.md, Exit codes and gates)."""
+        return bool(self.settings.fail_under) or self.settings.baseline is not None
+
+    def timeout_of(self, case: Case) -> float:
+        """Seconds an attempt may take: command line, case, then the rest."""
+        if self.settings.source("timeout") == "command line" or case.timeout is None:
+            return self.settings.timeout
+        return case.timeout
+
+    # -- the agent --------------------------------------------------------------------------
+
+    @cached_property
+    def runtime(self) -> AgentRuntime:
+        """Calls agents."""
+        from pytest_agenteval.agents.calling import AgentRuntime
+
+        overlapping = self.settings.concurrency > 1
+        return AgentRuntime(thread=self.settings.thread, overlapping=overlapping, root=self.root)
+
+    @cached_property
+    def _agents(self) -> dict[str, RunnableAgent]:
+        return {}
+
+    def agent_of(self, case: Case, fixture: Any, place: str) -> RunnableAgent:
+        """The agent that answers a case; ``fixture`` is what the fixture gave (``None``: there is none).
+
+        Raises ``AgentFailed`` or ``SettingsError`` where there is none or it cannot be made.
+        """
+        from pytest_agenteval.agents.targets import adapt, make_agent
+        from pytest_agenteval.errors import AgentFailed
+
+        target = self.target_of(case)
+        if target is None and fixture is not None:
+            return adapt(fixture, place, self.root)
+        target = target or self.settings.target
+        if target is None:
+            raise AgentFailed(NO_AGENT.format(fixture=self.settings.fixture))
+        with self._lock:
+            if target not in self._agents:
+                self._agents[target] = make_agent(target, self.agent_context)
+            return self._agents[target]
+
+    @cached_property
+    def agent_context(self) -> AgentContext:
+        """What kinds of agents may need to build theirs."""
+        from pytest_agenteval.agents.base import AgentContext
+
+        services = {"models": self.models, "databases": self.databases, "project": self.project}
+        return AgentContext(root=self.root, settings=self.settings, redactor=self.redactor, services=services)
+
+    # -- databases, models of ours ----------------------------------------------------------
+
+    @cached_property
+    def databases(self) -> Databases:
+        """The configured databases of this process."""
+        from pytest_agenteval.databases import Databases
+
+        return Databases(
+            self.database_urls,
+            folder=self.folder().path,
+            root=self.root,
+            timeout=self.settings.sql_timeout,
+            max_rows=self.settings.sql_max_rows,
+            snapshot_limit=self.settings.snapshot_limit,
+        )
+
+    def given_databases(self, given: Any, *, cached: bool) -> Databases:
+        """The databases that a fixture gave; kept while the fixture gives the same object."""
+        with self._lock:
+            known = self._given.get(id(given))
+            if known is None or known[0] is not given:
+                known = (given, self.databases.with_given(given, cached=cached))
+                self._given[id(given)] = known
+            return known[1]
+
+    @cached_property
+    def _given(self) -> dict[int, tuple[Any, Databases]]:
+        return {}
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What the run may spend, shared by its processes."""
+        from pytest_agenteval.llm.budget import Ledger
+
+        limited = self.settings.budget is not None and self.process.local
+        return Ledger(self.settings.budget, self.folder().path / "ledger.json" if limited else None)
+
+    @cached_property
+    def models(self) -> Models:
+        """Our own models: agents, extraction and judges share them."""
+        from pytest_agenteval.llm.client import Models
+        from pytest_agenteval.llm.wire import Wire
+
+        wire = Wire(retries=self.settings.retries, redact=self.redactor.text)
+        return Models(
+            wire,
+            providers=self.project.providers,
+            meta_costs=self.project.meta_costs,
+            ledger=self.ledger,
+            remember=self.redactor.add,
+        )
+
+    def model(self, name: str | None) -> ChatModel | None:
+        """One of our own models (extraction, judge), or ``None`` where none is configured."""
+        return None if name is None else self.models.get(name)
+
+    # -- results ----------------------------------------------------------------------------
+
+    @property
+    def output(self) -> Path:
+        """Where results go."""
+        return output_folder(self.root, self.settings.output)
+
+    def find_folder(self) -> RunFolder | None:
+        """The run's folder, if any of its processes has made it."""
+        return RunFolder.find(self.output, self.process.run_id)
+
+    def folder(self) -> RunFolder:
+        """The run's folder, made when it is first needed."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = RunFolder.reserve(self.output, self.process.started, self.process.run_id)
+            return self._folder
+
+    @property
+    def journal(self) -> Journal:
+        """This process's journal."""
+        with self._lock:
+            if self._journal is None:
+                folder = self.folder() if self.process.local else None
+                self._journal = Journal(folder, self.process.name, redact=self.redactor.text)
+            return self._journal
+
+    def begin(self, items: Callable[[], Sequence[PlannedItem]]) -> None:
+        """Write down what is planned, once per run, before the first case runs."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                self.journal.planned(items())
+
+    def planned_item(self, case: Case, nodeid: str, model: str | None) -> PlannedItem:
+        """What the journal keeps of an item before it runs."""
+        k, rule = self.attempts_of(case)
+        xfail = case.xfail
+        hit = xfail is not None and (xfail.models is None or model in xfail.models)
+        return PlannedItem(
+            nodeid=nodeid,
+            path=self.shown(case.path),
+            name=case.name,
+            model=model or self.settings.target or self.settings.fixture,
+            k=k,
+            pass_rule=rule,
+            case_hash=case.case_hash,
+            ask_hash=case.ask_hash,
+            prompt=case.prompt,
+            turns=tuple(turn.say for turn in case.turns),
+            database=case.database,
+            tags=case.tags,
+            owner=case.owner,
+            outcome=case.outcome,
+            xfail=xfail.reason if xfail is not None and hit else None,
+        )
+
+    @cached_property
+    def recorder(self) -> Recorder | None:
+        """Keeps answers for replay, where ``--agent-record`` asks for it."""
+        if self.settings.record is None:
+            return None
+        from pytest_agenteval.agents.replay import Recorder
+
+        return Recorder(self.root / self.settings.record, self.redactor)
+
+    def info(self, command: Sequence[str]) -> dict[str, Any]:
+        """What the document says of the run."""
+        from pytest_agenteval import __version__
+
+        return {
+            "label": self.settings.label,
+            "plugin_version": __version__,
+            "git_sha": git_sha(self.root),
+            "command": [self.redactor.text(str(word)) for word in command],
+            "target": self.redactor.text(self.settings.target or f"fixture {self.settings.fixture}"),
+            "selection": list(self.settings.select),
+        }
+
+    def close_journal(self) -> None:
+        """Close the journal's file; it opens another if more is written."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def close(self) -> None:
+        """End what this process has started."""
+        if "databases" in self.__dict__:
+            self.databases.close()
+        if "runtime" in self.__dict__:
+            self.runtime.shutdown()
+        self.close_journal()
+
+
+def git_sha(root: Path) -> str | None:
+    """The commit that ``root`` is at (``None``: not a git checkout)."""
+    import subprocess
+
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None

@@ -1,1 +1,198 @@
-"""Running one item."""
+"""Running one item: from its fixtures to its verdict, and from its verdict to pytest's outcome."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.items import CaseError, CaseFailed, case_of, model_of, our_items, rerun_of
+from pytest_agenteval.options import run_of
+from pytest_agenteval.overlap import early_run, start_calls
+
+if TYPE_CHECKING:
+    from pytest_agenteval.bench import Fixtures
+    from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.run import Run
+    from pytest_agenteval.types import CaseResult
+
+PLANNED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+PREFIX = "agenteval_"
+LONGEST = 1_000
+"""Characters of a message on the wire; the whole one is in the results."""
+
+
+def plan(session: pytest.Session) -> None:
+    """Keep the items that are to run; they are written down when the first is about to."""
+    session.config.stash[PLANNED] = our_items(session.items)
+
+
+def begin(config: pytest.Config) -> Run:
+    """The run, with its folder made and every planned item written down."""
+    run = run_of(config)
+    run.begin(lambda: [_planned(run, item) for item in config.stash.get(PLANNED, [])])
+    return run
+
+
+def _planned(run: Run, item: pytest.Item) -> Any:
+    case = case_of(item)
+    assert case is not None
+    return run.planned_item(case, item.nodeid, model_of(item))
+
+
+def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
+    """Run one case on one model. Raises ``CaseFailed``, ``CaseError`` or pytest's skip."""
+    from pytest_agenteval.bench import CaseRun
+
+    case = case_of(item)
+    assert case is not None
+    run = begin(item.config)
+    given = _given(item, run, fixtures)
+
+    def case_run_of(other: pytest.Item) -> CaseRun:
+        found = case_of(other)
+        assert found is not None
+        return CaseRun(run, found, other.nodeid, model_of(other), rerun_of(other), given)
+
+    case_run = early_run(item) or case_run_of(item)
+    start_calls(item, case_run, case_run_of)
+    result = case_run.result()
+    item.stash[SCALARS] = _scalars(run, item, case, result)
+    if result.verdict == "error" and case_run.raised is not None and item.config.getoption("usepdb", False):
+        raise case_run.raised
+    _end(item, run, case, result)
+
+
+def _given(item: pytest.Item, run: Run, fixtures: dict[str, Any]) -> Fixtures:
+    """What the user's fixtures gave, with the places they stand in."""
+    from pytest_agenteval.bench import Fixtures
+
+    name = run.settings.fixture
+    place, _ = _definition(item, name)
+    _, scope = _definition(item, "agenteval_databases")
+    isolated = item.stash.setdefault(ISOLATED, {})
+
+    def renew(urls: Any) -> None:
+        isolated.clear()
+        isolated.update(urls)
+
+    return Fixtures(
+        agent=fixtures.get(name),
+        agent_place=f"fixture {name} ({place})" if place else f"fixture {name}",
+        databases=fixtures.get("agenteval_databases"),
+        databases_cached=scope == "session",
+        isolated=renew,
+    )
+
+
+def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
+    """Where a fixture is defined (``conftest.py:12``) and its scope; ('', '') where pytest does not say."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = getattr(info, "name2fixturedefs", {}).get(name)
+    if not found:
+        return "", ""
+    function = getattr(found[-1], "func", None)
+    code = getattr(function, "__code__", None)
+    place = ""
+    if code is not None:
+        path = item.config.rootpath / code.co_filename
+        root = item.config.rootpath
+        shown = path.relative_to(root) if path.is_relative_to(root) else path
+        place = f"{shown.as_posix()}:{code.co_firstlineno}"
+    return place, str(getattr(found[-1], "scope", ""))
+
+
+def isolated_databases(item: pytest.Item) -> dict[str, str]:
+    """URLs of the running attempt's own copies; renewed before each attempt."""
+    return item.stash.setdefault(ISOLATED, {})
+
+
+def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dict[str, Any]:
+    """What crosses the wire and what other programs are told: ids and scalars."""
+    answers = [attempt.answer for attempt in result.attempts if attempt.answer is not None]
+    tokens = [answer.usage.tokens for answer in answers if answer.usage is not None]
+    known = [count for count in tokens if count is not None]
+    costs = [answer.cost for answer in answers if answer.cost is not None]
+    return {
+        "name": case.name,
+        "path": run.shown(case.path),
+        "model": model_of(item) or run.planned_item(case, item.nodeid, None).model,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "message": run.redactor.text(result.message)[:LONGEST],
+        "tokens": sum(known) if known else None,
+        "cost": float(sum(costs)) if costs else None,
+        "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
+        "tool_calls": sum(len(answer.tool_calls) for answer in answers),
+        "attempts": len(result.attempts),
+    }
+
+
+def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
+    """Pytest's outcome for a verdict."""
+    from pytest_agenteval.reports.failure import failure_text
+
+    if result.verdict == "failed" and run.gated:
+        pytest.xfail("counted by the gate")
+    if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
+        raise CaseFailed(run.redactor.text(failure_text(case, model_of(item), result)), pytrace=False)
+    if result.verdict == "error":
+        raise CaseError(run.redactor.text(failure_text(case, model_of(item), result)), pytrace=False)
+    if result.verdict == "review":
+        pytest.skip(f"to review: {result.message}")
+    if result.verdict == "not_run":
+        pytest.skip(f"not run: {result.message}")
+
+
+def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Give a case's report its outcome and its scalars."""
+    if call.when == "setup" and not report.passed:
+        _never_ran(item, call, report)
+    if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
+        report.when = "setup"
+    scalars = item.stash.get(SCALARS, None)
+    if scalars is None or call.when == "teardown":
+        return
+    del item.stash[SCALARS]
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
+    properties = [
+        (PREFIX + key, scalars[key]) for key in ("model", "tokens", "cost", "message", "verdict", "reason")
+    ]
+    others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
+    item.user_properties[:] = [*others, *properties]
+    report.user_properties = list(item.user_properties)
+    lines = run_of(item.config).journal.take_lines()
+    report.__dict__["agenteval"] = json.dumps({**scalars, **({"lines": lines} if lines else {})})
+
+
+def _reason_of(report: pytest.TestReport) -> str:
+    longrepr: Any = report.longrepr
+    text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return str(text).removeprefix("Skipped: ")
+
+
+def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """A case whose fixtures failed or that was skipped: the results say so too."""
+    from pytest_agenteval.types import Attempt, CaseResult
+
+    case = case_of(item)
+    assert case is not None
+    run = begin(item.config)
+    if report.skipped:
+        run.journal.skipped(item.nodeid, _reason_of(report), rerun_of(item))
+        return
+    error = call.excinfo.value if call.excinfo is not None else None
+    text = f"a fixture failed: {type(error).__name__}: {error}"
+    run.journal.started(item.nodeid, rerun_of(item))
+    attempts = [
+        Attempt(number, "error", text, stage="agent", reason="agent_error", error=text)
+        for number in range(1, run.attempts_of(case)[0] + 1)
+    ]
+    for attempt in attempts:
+        run.journal.attempt(item.nodeid, rerun_of(item), attempt)
+    result = CaseResult("error", text, attempts, stage="agent", reason="agent_error")
+    item.stash[SCALARS] = _scalars(run, item, case, result)

@@ -343,8 +343,15 @@ class Reference:
 class Services(Protocol):
     """What checks may ask of the house while they run."""
 
-    root: str
-    judge: ChatModel | None
+    @property
+    def root(self) -> str:
+        """The root folder."""
+        ...
+
+    @property
+    def judge(self) -> ChatModel | None:
+        """The judge, where one is configured."""
+        ...
 
     def schema(self) -> Mapping[str, Sequence[str]]:
         """Column names by ``schema.table`` of the case's database ({} where none is configured)."""

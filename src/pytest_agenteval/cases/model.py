@@ -14,10 +14,21 @@ from pytest_agenteval.types import CheckResult, Evidence, Outcome
 class Check(Protocol):
     """One thing to check about an answer (``checks.Check`` implements it)."""
 
-    type: Any
-    name: str | None
-    severity: Any
-    turn: int | None
+    @property
+    def type(self) -> Any:
+        """Its word in YAML."""
+
+    @property
+    def name(self) -> str | None:
+        """What the report calls it."""
+
+    @property
+    def severity(self) -> Any:
+        """``fail`` or ``warn`` (reported, never decides)."""
+
+    @property
+    def turn(self) -> int | None:
+        """The turn it looks at, from 0 (``None``: all)."""
 
     def check(self, evidence: Evidence) -> CheckResult:
         """Judge ``evidence``. Raises ``CheckFailed`` when the check cannot be carried out."""

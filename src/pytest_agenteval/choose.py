@@ -1,0 +1,69 @@
+"""Which of the collected cases run: models, ``--agent-select``, ``explicit``, broken case files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_agenteval.items import HELD, case_of, model_of, our_items
+from pytest_agenteval.options import given, run_of
+
+if TYPE_CHECKING:
+    from pytest_agenteval.run import Run
+
+
+def choose_items(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Change ``items`` in place. Raises ``pytest.UsageError`` for an unknown selection."""
+    run = run_of(config)
+    dropped = [item for item in our_items(items) if not _has_model(run, item)]
+    if run.settings.select:
+        dropped += _not_selected(run, config, items)
+    if dropped:
+        gone = set(map(id, dropped))
+        items[:] = [item for item in items if id(item) not in gone]
+        config.hook.pytest_deselected(items=dropped)
+    if run.settings.run == "explicit" and not _asked_for(session, config):
+        _skip_until_asked(session, items)
+    if session.testsfailed and not config.getoption("continue_on_collection_errors"):
+        config.stash[HELD] = our_items(items)
+        items[:] = [item for item in items if case_of(item) is None]
+
+
+def _has_model(run: Run, item: pytest.Item) -> bool:
+    """A case whose ``models`` leave none of the run's has no item to run."""
+    case = case_of(item)
+    return case is None or model_of(item) is not None or not run.is_without_model(case)
+
+
+def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Put the selected cases into the order of the selection; returns the others."""
+    from pytest_agenteval.cases.selection import select
+    from pytest_agenteval.errors import SettingsError
+
+    ours = our_items(items)
+    found = {id(case): case for case in map(case_of, ours) if case is not None}
+    try:
+        chosen = select(list(found.values()), run.settings.select, root=config.rootpath)
+    except SettingsError as error:
+        raise pytest.UsageError(str(error)) from None
+    rank = {id(case): number for number, case in enumerate(chosen)}
+    kept = [item for item in ours if id(case_of(item)) in rank]
+    kept.sort(key=lambda item: rank[id(case_of(item))])
+    places = iter(kept)
+    wanted = set(map(id, kept))
+    items[:] = [next(places) if id(item) in wanted else item for item in items]
+    return [item for item in ours if id(item) not in wanted]
+
+
+def _asked_for(session: pytest.Session, config: pytest.Config) -> bool:
+    expression: str = config.getoption("markexpr", "") or ""
+    return "agenteval" in expression or given(config, "run") == "always"
+
+
+def _skip_until_asked(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
+    hint = "agenteval_run is explicit: add --agent-run, name the file, or use -m agenteval"
+    for item in our_items(items):
+        if not session.isinitpath(item.path):
+            item.add_marker(pytest.mark.skip(reason=hint))

@@ -1,0 +1,97 @@
+"""The end of a run: the document, the gates, the exit status, the summary."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.options import run_of
+
+if TYPE_CHECKING:
+    from pytest_agenteval.results.baseline import Exit, Gate
+    from pytest_agenteval.results.document import Document
+    from pytest_agenteval.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is left of a run: its document, where it was written, why it ended with which status."""
+
+    document: Document
+    path: Path
+    exit: Exit
+
+
+def finish_session(session: pytest.Session) -> Ending | None:
+    """Write the document, then decide the exit status by what it says."""
+    from pytest_agenteval.reports.summary import write_summaries
+    from pytest_agenteval.results.baseline import exit_status
+    from pytest_agenteval.results.document import from_folder, write_document
+
+    config = session.config
+    run = run_of(config)
+    folder = run.find_folder()
+    if folder is None:
+        return None
+    run.close_journal()
+    info = run.info(config.invocation_params.args)
+    folder.write_run(info)
+    document = from_folder(folder)
+    gates = _gates(run, document)
+    if gates:
+        folder.write_run({**info, "gates": [gate.record() for gate in gates]})
+        document = from_folder(folder)
+    config.hook.pytest_agenteval_document(config=config, document=document.header)
+    path = write_document(document, folder.document)
+    if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
+        folder.remove()
+    ending = exit_status(
+        document.header["cases"],
+        gates=gates,
+        pytest_status=int(session.exitstatus),
+        strict=run.settings.strict,
+    )
+    session.exitstatus = ending.status
+    write_summaries(document, run.settings.summary, os.environ, run.root)
+    return Ending(document, path, ending)
+
+
+def _gates(run: Run, document: Document) -> list[Gate]:
+    """The gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
+    from pytest_agenteval.results.baseline import against_baseline, fail_under, find_baseline
+
+    settings = run.settings
+    gates = fail_under(document.cases, settings.fail_under)
+    if settings.baseline is not None:
+        baseline = find_baseline(settings.baseline, run.output, run.root)
+        significant = settings.baseline_test == "significant"
+        gates.append(against_baseline(baseline, document, significant=significant))
+    return gates
+
+
+def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
+    """The summary table, in the colours of the terminal reporter."""
+    from pytest_agenteval.reports.terminal import terminal_lines
+
+    lines = terminal_lines(
+        ending.document,
+        width=min(reporter._tw.fullwidth, 160),
+        verbosity=config.get_verbosity(),
+        results=_shown(ending.path, config),
+    )
+    for line in lines:
+        if line.style == "title":
+            reporter.section(line.text)
+        else:
+            reporter.write_line(line.text, **({line.style: True} if line.style else {}))
+    if ending.exit.warning:
+        reporter.write_line(ending.exit.warning, yellow=True)
+
+
+def _shown(path: Path, config: pytest.Config) -> str:
+    root = config.invocation_params.dir
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
