@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from pytest_agenteval.checks.running import evidence_of_turn
-from pytest_agenteval.compare import Comparison, compare, parse_options
-from pytest_agenteval.types import CheckResult, Evidence
+from pytest_agenteval.compare import Comparison, ComparisonOptions, compare, parse_options
+from pytest_agenteval.databases.statements import outermost_order_by
+from pytest_agenteval.errors import ComparisonFailed
+from pytest_agenteval.types import CheckResult, Evidence, Reference
+
+UNORDERED = "the reference is ordered; add `ordered: true` if order matters"
 
 
 def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
@@ -12,7 +20,7 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
 
     ``details``: ``comparison`` (of the reference that matched, else of the one it is nearest to) and
     ``reference``, its place from 0. With several references the message says which it was. Raises
-    ``ValueError`` when ``evidence`` has no reference.
+    ``ValueError`` when ``evidence`` has no reference, ``ComparisonFailed`` when the comparison breaks.
     """
     seen = evidence if turn is None else evidence_of_turn(evidence, turn, "data check")
     if not seen.references:
@@ -20,7 +28,7 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
     options = parse_options(seen.comparison)
     found: list[Comparison] = []
     for reference in seen.references:
-        found.append(compare(reference.table, seen.table, options.with_order(reference.order_by)))
+        found.append(_compare(reference, seen, options))
         if found[-1].matched:
             break
     place = _told(found)
@@ -38,6 +46,30 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
         reason="match" if told.matched else word,
         details={"comparison": told, "reference": place},
     )
+
+
+def _compare(reference: Reference, evidence: Evidence, options: ComparisonOptions) -> Comparison:
+    try:
+        comparison = compare(reference.table, evidence.table, options.with_order(reference.order_by))
+    except Exception as error:
+        raise ComparisonFailed(f"the comparison broke: {type(error).__name__}: {error}") from error
+    if comparison.matched or options.ordered or not _is_ordered(reference, evidence):
+        return comparison
+    return replace(comparison, notes=(*comparison.notes, UNORDERED))
+
+
+def _is_ordered(reference: Reference, evidence: Evidence) -> bool:
+    """Whether the reference has an outermost ORDER BY; parsed only where the words stand in it."""
+    if reference.sql is None:
+        return False
+    dialect = evidence.services.dialect() if evidence.services is not None else None
+    return outermost_order_by(reference.sql, dialect) is not None
+
+
+def suite_options(suite: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a suite with those of a case over them, ``per_column`` merged by column."""
+    columns = {**suite.get("per_column", {}), **own.get("per_column", {})}
+    return {**suite, **own, **({"per_column": columns} if columns else {})}
 
 
 def _told(found: list[Comparison]) -> int:
