@@ -35,7 +35,7 @@ def markdown_summary(document: Document, title: str = "Agent evaluation") -> str
     if len(document.header["by_model"]) > 1:
         only = None if len(cases) <= MANY else shown
         sections = [model_sheet(document), matrix_sheet(document, only), *sections]
-    if document.header["pass_metrics"]["k"] > 1:
+    if any(len(case.rows) > 1 for case in cases):
         sections.append(attempts_sheet(document))
     lines = [f"## {markdown(title)}", "", markdown(last_line(document).text), ""]
     lines += [line for gate in document.run.get("gates") or () for line in _gate(gate)]

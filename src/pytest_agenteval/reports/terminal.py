@@ -150,7 +150,7 @@ def _models(document: Document, width: int, verbosity: int) -> Iterator[Line]:
 
 
 def _attempts(document: Document, width: int) -> Iterator[Line]:
-    if document.header["pass_metrics"]["k"] < 2:
+    if all(len(case.rows) < 2 for case in document.cases):
         return
     sheet = attempts_sheet(document)
     yield Line(sheet.title, "title")

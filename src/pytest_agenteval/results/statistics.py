@@ -53,36 +53,39 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
     return math.comb(c, k) / math.comb(n, k)
 
 
-def icc(counts: Counts) -> float:
-    """Intraclass correlation of attempts within cases, one-way ANOVA, cut to 0..1.
+def icc(groups: Sequence[Sequence[float]]) -> float:
+    """Intraclass correlation of values within groups (attempts within cases), one-way ANOVA; -1..1.
 
-    Without any variance, or with one case, it cannot be estimated and is 1: attempts then count no
-    more than their case, the cautious reading.
+    Without any variance, or with one group, or with one value in each, it cannot be estimated and is
+    1: attempts then count no more than their case, the cautious reading.
     """
-    groups = [(c, n) for c, n in counts if n > 0]
-    total = sum(n for _, n in groups)
-    if len(groups) < 2 or total <= len(groups):
+    filled = [group for group in groups if group]
+    total = sum(map(len, filled))
+    if len(filled) < 2 or total <= len(filled):
         return 1.0
-    mean = sum(c for c, _ in groups) / total
-    between = sum(n * (c / n - mean) ** 2 for c, n in groups) / (len(groups) - 1)
-    within = sum(c * (n - c) / n for c, n in groups) / (total - len(groups))
-    size = (total - sum(n * n for _, n in groups) / total) / (len(groups) - 1)
+    mean = sum(map(sum, filled)) / total
+    means = [sum(group) / len(group) for group in filled]
+    between = sum(len(g) * (m - mean) ** 2 for g, m in zip(filled, means, strict=True)) / (len(filled) - 1)
+    inside = sum((value - m) ** 2 for g, m in zip(filled, means, strict=True) for value in g)
+    within = inside / (total - len(filled))
+    size = (total - sum(len(group) ** 2 for group in filled) / total) / (len(filled) - 1)
     spread = between + (size - 1) * within
-    return min(max((between - within) / spread, 0.0), 1.0) if spread > 0 else 1.0
+    return (between - within) / spread if spread > 0 else 1.0
 
 
 def interval(counts: Counts) -> tuple[float, float] | None:
     """95 % interval of the success rate over cases of one or more attempts each; 0..1.
 
     One attempt per case: Wilson. More: Wilson with n_eff = n / (1 + (k - 1) ICC), k the mean number
-    of attempts. ``None`` without a judged attempt.
+    of attempts, a negative ICC taken as 0. ``None`` without a judged attempt.
     """
     total = sum(n for _, n in counts)
     if total == 0:
         return None
     cases = sum(1 for _, n in counts if n > 0)
     size = total / cases
-    effective = total if size <= 1 else total / (1 + (size - 1) * icc(counts))
+    correlation = icc([[1.0] * c + [0.0] * (n - c) for c, n in counts])
+    effective = total / (1 + (size - 1) * max(correlation, 0.0))
     share = sum(c for c, _ in counts) / total
     return wilson(share * effective, effective)
 
@@ -125,24 +128,21 @@ def sign_flip(differences: Sequence[float], seed: int = 0) -> float:
 
 def mcnemar_power(n: int, worse: float, better: float, alpha: float = 0.05) -> float:
     """Power of the exact McNemar test on ``n`` cases with these shares of discordant cases."""
+    import numpy
     from scipy.stats import binom
 
     share = worse + better
     spread = 8 * math.sqrt(n * share * (1 - share)) + 1
-    counts = range(max(0, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1)
-    power = 0.0
-    for discordant in counts:
-        critical = int(binom.ppf(alpha / 2, discordant, 0.5)) if discordant else -1
-        if discordant and binom.cdf(critical, discordant, 0.5) > alpha / 2:
-            critical -= 1
-        if critical < 0:
-            continue
-        theta = worse / share
-        reject = binom.cdf(critical, discordant, theta) + binom.sf(
-            discordant - critical - 1, discordant, theta
-        )
-        power += float(binom.pmf(discordant, n, share) * reject)
-    return power
+    discordant = numpy.arange(
+        max(1, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1
+    )
+    # the largest count on the rarer side that rejects; -1 where none does
+    critical = binom.ppf(alpha / 2, discordant, 0.5)
+    critical -= binom.cdf(critical, discordant, 0.5) > alpha / 2
+    theta = worse / share
+    reject = binom.cdf(critical, discordant, theta) + binom.sf(discordant - critical - 1, discordant, theta)
+    chances = binom.pmf(discordant, n, share)
+    return float(numpy.sum(numpy.where(critical >= 0, chances * reject, 0.0)))
 
 
 def connor(worse: float, better: float, z_alpha: float = Z95, z_beta: float = 0.8416212335729143) -> float:

@@ -128,15 +128,14 @@ def _resolve(node: Any, path: Path) -> Iterator[Any]:
         yield node
         return
     step, rest = path[0], path[1:]
-    if step is ELEMENT and isinstance(node, list):
-        for element in node:
+    if step is ELEMENT:
+        for element in node if isinstance(node, list) else ():
             yield from _resolve(element, rest)
-    elif isinstance(node, dict | list):
-        try:
-            found = node[step]
-        except (KeyError, IndexError):
-            return
-        yield from _resolve(found, rest)
+    elif isinstance(node, list):  # as _apply reads the pointer: a key "0" of a dict is an index here
+        for index in _index(str(step), len(node)):
+            yield from _resolve(node[index], rest)
+    elif isinstance(node, dict) and str(step) in node:
+        yield from _resolve(node[str(step)], rest)
 
 
 def _walk_table(table: Table) -> tuple[Any, Kinds]:
@@ -298,15 +297,19 @@ def _apply(node: Any, parts: list[str], kind: str) -> Any:
         return _convert(node, kind)
     step, rest = parts[0], parts[1:]
     if isinstance(node, list):
-        indexes = range(len(node)) if step == "*" else [int(step)] if step.isdigit() else []
-        for index in indexes:
-            if index < len(node):
-                node[index] = _apply(node[index], rest, kind)
-    elif isinstance(node, dict):
+        for index in range(len(node)) if step == "*" else _index(step, len(node)):
+            node[index] = _apply(node[index], rest, kind)
+    elif isinstance(node, dict) and step != "*":  # a key * is written ~2
         name = _unescape(step)
         if name in node:
             node[name] = _apply(node[name], rest, kind)
     return node
+
+
+def _index(step: str, length: int) -> list[int]:
+    """The index that a step names in a list of ``length``, if it does."""
+    known = step.isascii() and step.isdecimal() and len(step) < 19 and int(step) < length
+    return [int(step)] if known else []
 
 
 def _pointer(path: Path) -> str:
