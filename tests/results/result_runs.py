@@ -9,11 +9,22 @@ import pytest
 
 from pytest_agenteval.results.document import Document, from_folder, write_document
 from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.journal import Journal
+from pytest_agenteval.results.journal import Journal as RealJournal
 from pytest_agenteval.results.load import read_document
 from pytest_agenteval.results.records import PlannedItem
 from pytest_agenteval.results.verdicts import parse_rule
 from pytest_agenteval.types import Answer, Attempt, Usage
+
+OPEN: list[RealJournal] = []
+
+
+class Journal(RealJournal):
+    """A journal that the tests' fixtures close."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        OPEN.append(self)
+
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)
 
@@ -47,12 +58,12 @@ Verdicts = Sequence[str]
 Plan = dict[PlannedItem, Verdicts | None]
 
 
-@pytest.fixture()
+@pytest.fixture
 def outputs(tmp_path: Path) -> Path:
     return tmp_path / "tests" / "outputs"
 
 
-@pytest.fixture()
+@pytest.fixture
 def run_folder(outputs: Path) -> Callable[[Plan], RunFolder]:
     """A run's folder in which each item got the verdicts given (``None``: it never started)."""
 
@@ -73,7 +84,7 @@ def run_folder(outputs: Path) -> Callable[[Plan], RunFolder]:
     return make
 
 
-@pytest.fixture()
+@pytest.fixture
 def stored(run_folder: Callable[..., RunFolder]) -> Callable[..., Document]:
     """The same as a results file, read back."""
 

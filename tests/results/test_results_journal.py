@@ -15,13 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from result_runs import NOW, answered, item, judged
+from result_runs import NOW, Journal, answered, item, judged
 
 from pytest_agenteval.compare import compare
 from pytest_agenteval.results.document import from_folder, index_folder
 from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.journal import Journal, head_of, redacted
-from pytest_agenteval.results.records import answer_body, answer_from, planned_from, planned_record, table_hash
+from pytest_agenteval.results.journal import head_of, redacted
+from pytest_agenteval.results.records import (
+    answer_body,
+    answer_from,
+    planned_from,
+    planned_record,
+    table_hash,
+)
 from pytest_agenteval.results.values import dumps
 from pytest_agenteval.results.verdicts import parse_rule
 from pytest_agenteval.table import Table
@@ -158,7 +164,7 @@ def test_a_process_never_appends_to_an_earlier_file(outputs):
     ['{"kind":"sta', "[1]", '{"kind":"attempt","body":{"a":', "", "null"],
 )
 def test_a_torn_line_is_no_event(line):
-    with pytest.raises(ValueError, match="line|object|Expecting|Unterminated"):
+    with pytest.raises(ValueError, match=r"line|object|Expecting|Unterminated"):
         head_of(line)
 
 
@@ -232,7 +238,10 @@ def hostile_answer() -> Answer:
         finish_reason="stop",
         conversation=[{"role": "user", "content": "hi"}],
         turns=(Answer("one", tool_calls=(ToolCall("t"),)), Answer("two", value=True)),
-        wire_attempts=(WireAttempt("http://x", 429, None, 12.5, 3.0), WireAttempt("http://x", None, "eof", 1.0)),
+        wire_attempts=(
+            WireAttempt("http://x", 429, None, 12.5, 3.0),
+            WireAttempt("http://x", None, "eof", 1.0),
+        ),
         duration_ms=12.5,
         steps=3,
         logs="a log",
@@ -275,7 +284,12 @@ def test_hostile_values_never_lose_an_attempt(outputs):
             "n",
             0,
             judged(
-                number, verdict, answer=hostile_answer(), checks=(check,), score=float("inf"), message="\udfff"
+                number,
+                verdict,
+                answer=hostile_answer(),
+                checks=(check,),
+                score=float("inf"),
+                message="\udfff",
             ),
         )
     assert [row.verdict for row in from_folder(folder).rows] == ["passed", "failed", "review", "error"]
@@ -303,9 +317,7 @@ def test_a_reference_is_hashed_once_for_its_attempts(outputs, monkeypatch):
     reference, given = Table.from_rows(["a"], [[1]]), Table.from_rows(["a"], [[2]])
     journal = Journal(RunFolder.reserve(outputs, NOW), "main")
     for number in (1, 2, 3):
-        journal.attempt(
-            "n", 0, judged(number, extraction=Extraction(given, "given"), reference=reference)
-        )
+        journal.attempt("n", 0, judged(number, extraction=Extraction(given, "given"), reference=reference))
     assert len(calls) == 2
 
 

@@ -169,7 +169,7 @@ def _note(items: dict[str, Item], spot: Spot) -> None:
 
 def _unplanned(nodeid: str) -> PlannedItem:
     path, _, name = nodeid.partition("::")
-    return PlannedItem(nodeid=nodeid, path=path, name=name, model="")
+    return PlannedItem(nodeid=nodeid, path=path, name=name or nodeid, model="")
 
 
 def from_folder(folder: RunFolder) -> Document:

@@ -61,6 +61,12 @@ class Journal:
         self._answered: set[str] = set()
         self._hashes: list[tuple[Table, str]] = []
 
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def planned(self, items: Sequence[PlannedItem]) -> bool:
         """Write the run's items once; ``False`` when another process of the run has done so."""
         at = _now()

@@ -6,13 +6,16 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.cases.model import PassRule
 from pytest_agenteval.results.values import dumps, pack, plain_column, unpack
 from pytest_agenteval.results.verdicts import parse_rule
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Attempt, CheckResult, Outcome, ToolCall, Usage, WireAttempt
+
+if TYPE_CHECKING:
+    from pytest_agenteval.compare.result import Comparison, MappedColumn
 
 TABLE_ROWS = 1000
 """Rows of a table kept in the results (rule: results.md, Files)."""
@@ -283,24 +286,22 @@ def check_record(check: CheckResult, shown: Any = None) -> dict[str, Any]:
     return record
 
 
-def comparison_parts(comparison: Any) -> dict[str, Any]:
+def comparison_parts(comparison: Comparison | None) -> dict[str, Any]:
     """``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``.
 
     The text is there for a difference only, as in nao's files.
     """
     if comparison is None:
         return {"comparison": None, "diff": None, "mapping": None, "leniencies": []}
-    from pytest_agenteval import compare
+    from pytest_agenteval.compare import render
 
-    render = getattr(compare, "render", str)
-    diff = comparison.to_json()
     return {
-        "comparison": None if comparison.matched else render(comparison),
-        "diff": pack(diff)[0],
+        "comparison": None if comparison.matched else "\n".join(render(comparison)),
+        "diff": pack(comparison.to_json())[0],
         "mapping": pack([_mapped(column) for column in comparison.mapping])[0],
         "leniencies": list(comparison.leniencies),
     }
 
 
-def _mapped(column: Any) -> dict[str, Any]:
+def _mapped(column: MappedColumn) -> dict[str, Any]:
     return {name: getattr(column, name) for name in ("expected", "actual", "how", "type")}
