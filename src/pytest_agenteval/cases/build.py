@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pytest_agenteval.cases import values
 from pytest_agenteval.cases.document import Entry, Node, Reader, found, read_text
+from pytest_agenteval.cases.faults import ParseComparison, comparison_faults, find_key, locate
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.inline import expected_table
 from pytest_agenteval.cases.keys import ADDED, KEYS, MERGED, OUTCOMES, TURN_KEYS
@@ -19,9 +20,6 @@ from pytest_agenteval.validation import Fault, did_you_mean
 
 _VARIABLE = re.compile(r"(\$?)\$\{\s*([^\s{}]+)\s*\}")
 _NOT_IN_IDS = re.compile(r"[^\w.+/-]+")
-
-ParseComparison = Callable[[Mapping[str, Any]], Any]
-"""Reads options of a comparison (``compare.parse_options``); raises ``ValueError`` with ``faults``."""
 
 
 class CheckParser(Protocol):
@@ -245,7 +243,7 @@ class CaseBuilder:
             made, faults = self._rules.checks.parse_expect(raw)
             self._report(faults, expect.value)
             checks += made
-            if of_turn and (outcome := _find_key(self._reader, expect.value, "outcome")):
+            if of_turn and (outcome := find_key(self._reader, expect.value, "outcome")):
                 self._reader.error(outcome.key, "outcome belongs to the case: a turn's own is not observed")
         return tuple(checks)
 
@@ -270,11 +268,11 @@ class CaseBuilder:
         turns = len(prompt.value.value) if prompt is not None and prompt.value.id == "sequence" else 1
         if check.turn is not None and check.turn >= turns:
             count = f"the prompt has {turns} turn{'s' * (turns > 1)}"
-            place = _find_key(self._reader, node, "turn")
+            place = find_key(self._reader, node, "turn")
             self._reader.error(place.value if place else node, f"turn {check.turn}: {count}, counted from 0")
 
     def _outcome_of(self, expect: Entry | None) -> str | None:
-        entry = _find_key(self._reader, expect.value, "outcome") if expect else None
+        entry = find_key(self._reader, expect.value, "outcome") if expect else None
         if entry is None:
             return None
         if (own := self._entry("outcome")) is not None:
@@ -293,7 +291,7 @@ class CaseBuilder:
                 (
                     e
                     for e in reversed(entries)
-                    if fault.path and _find_key(self._reader, e.value, fault.path[0])
+                    if fault.path and find_key(self._reader, e.value, fault.path[0])
                 ),
                 entries[-1],
             )
@@ -374,45 +372,9 @@ class CaseBuilder:
         return replace(case, case_hash=case_hash(case, self._raw_checks), ask_hash=ask_hash(case))
 
 
-def comparison_faults(parse: ParseComparison | None, options: Mapping[str, Any]) -> Sequence[Fault]:
-    """The faults of comparison options; ``parse`` raises a ``ValueError`` that carries them."""
-    if parse is None:
-        return ()
-    try:
-        parse(options)
-    except ValueError as wrong:
-        faults: Sequence[Fault] = getattr(wrong, "faults", (Fault((), str(wrong)),))
-        return faults
-    return ()
-
-
 def _union(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     kept: list[Any] = []
     for entry in (entry for part in parts for entry in part or ()):
         if entry not in kept:
             kept.append(entry)
     return tuple(kept)
-
-
-def _find_key(reader: Reader, node: Node, key: str | int) -> Entry | None:
-    """The entry of ``key`` in a mapping, or in the mappings of a list."""
-    if node.id == "mapping":
-        return reader.entries(node).get(str(key))
-    entries = node.value if node.id == "sequence" else []
-    maps = [reader.entries(entry) for entry in entries if entry.id == "mapping"]
-    return next((found[str(key)] for found in maps if key in found), None)
-
-
-def locate(reader: Reader, node: Node, fault: Fault) -> Node:
-    """The node a fault is about: the key when the key is wrong, else the value."""
-    key = node
-    for step in fault.path:
-        if node.id == "mapping" and (entry := reader.entries(node).get(str(step))) is not None:
-            key, node = entry.key, entry.value
-        elif node.id == "sequence" and isinstance(step, int) and step < len(node.value):
-            key = node = node.value[step]
-        else:
-            break
-    return (
-        key if fault.text.startswith("unknown") and not fault.text.startswith("unknown check type") else node
-    )

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.cases import values
-from pytest_agenteval.cases.build import Rules, case_id, locate
+from pytest_agenteval.cases.build import Rules, case_id
 from pytest_agenteval.cases.document import Entry, Node, Reader, found
+from pytest_agenteval.cases.faults import locate
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.model import Case, Check, Turn
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_agenteval.cases.build import CaseBuilder, CheckParser, ParseComparison, Rules, Source
+from pytest_agenteval.cases.build import CaseBuilder, CheckParser, Rules, Source
 from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, holds_case, read_text
+from pytest_agenteval.cases.faults import ParseComparison
 from pytest_agenteval.cases.keys import CANONICAL, FILE_KEYS, NOT_DEFAULTS
 from pytest_agenteval.cases.model import Budget, Case
 from pytest_agenteval.cases.values import budget as read_budget

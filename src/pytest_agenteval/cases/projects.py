@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_agenteval.cases import values
-from pytest_agenteval.cases.build import ParseComparison, comparison_faults, locate
 from pytest_agenteval.cases.connections import Connection, check_type
 from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, read_text
+from pytest_agenteval.cases.faults import ParseComparison, comparison_faults, locate
 from pytest_agenteval.cases.tokens import Secrets, Tokens
 from pytest_agenteval.cases.toml_nodes import TomlNode, as_node, toml_nodes
 from pytest_agenteval.errors import Problem, SettingsError
