@@ -13,6 +13,7 @@ import numpy as np  # noqa: F401
 import pandas as pd  # noqa: F401
 import pytest
 import yaml  # noqa: F401
+from services import postgres  # noqa: F401
 
 
 def _required() -> list[str]:

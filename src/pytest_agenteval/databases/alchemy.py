@@ -38,7 +38,7 @@ class SqlEngine:
         require_one_select(sql, self.dialect, self._where)
         try:
             with self._transaction(timeout) as connection:
-                return self._run(connection, sql, timeout, max_rows)
+                return self._run(connection.connection.dbapi_connection, sql, timeout, max_rows)
         finally:
             if self._ours and not self._keep:
                 self._engine.dispose()
@@ -59,28 +59,39 @@ class SqlEngine:
 
         try:
             connection = self._engine.connect()
+            if self.dialect == "postgres" and not self._ours:
+                # an engine of the user's may be in autocommit, where nothing is read-only
+                connection = connection.execution_options(isolation_level="READ COMMITTED")
         except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
             raise DatabaseError(f"{failed(self._where, error)}; is it running and may we connect?") from error
         with connection:
             if self.dialect == "postgres":
                 connection.exec_driver_sql("SET TRANSACTION READ ONLY")
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(timeout * 1000))}")
-            yield connection
-            connection.rollback()
+            try:
+                yield connection
+            finally:
+                _roll_back(connection)
 
-    def _run(self, connection: Any, sql: str, timeout: float, max_rows: int) -> Table:
-        end = interrupter(connection.connection.dbapi_connection)
-        if end is not None:
-            self._running.add(end)
+    def _run(self, raw: Any, sql: str, timeout: float, max_rows: int) -> Table:
+        end = interrupter(raw)
+        self._running.add(end)
         try:
-            return execute(connection, sql, self._where, self.dialect, end, timeout, max_rows)
+            if self.dialect == "postgres":
+                # a cursor of the server's: the driver must not load what the row limit refuses. The server
+                # limits the time of each fetch, our interrupt that of all of them
+                limits: dict[str, Any] = {"name": "agenteval", "grace": 2.0}
+            else:
+                limits = {}
+            return execute(raw, sql, self._where, self.dialect, timeout, max_rows, **limits)
         finally:
             self._running.discard(end)
 
     def interrupt(self) -> None:
         """End what is running, from any thread, where the driver can."""
         for end in list(self._running):
-            end()
+            if end is not None:
+                end()
 
     def close(self) -> None:
         """Close our engine's connections; the user's stay."""
@@ -100,8 +111,8 @@ class SqlConnection:
         """Run one SELECT. Raises ``DatabaseError``."""
         require_one_select(sql, self.dialect, self._where)
         with self._left_alone():
-            end = interrupter(self._connection.connection.dbapi_connection)
-            return execute(self._connection, sql, self._where, self.dialect, end, timeout, max_rows)
+            raw = self._connection.connection.dbapi_connection
+            return execute(raw, sql, self._where, self.dialect, timeout, max_rows)
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
         """Column names by ``schema.table``."""
@@ -116,8 +127,9 @@ class SqlConnection:
         try:
             yield
         finally:
-            if not begun and self._connection.in_transaction():
-                self._connection.rollback()
+            if not begun:
+                self._connection.rollback()  # ends what SQLAlchemy knows of
+                self._connection.connection.dbapi_connection.rollback()
 
     def interrupt(self) -> None:
         """Nothing: the user's connection is not ours to end from outside a query."""
@@ -137,20 +149,7 @@ class DbApiConnection:
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
         require_one_select(sql, self.dialect, self._where)
-        cursor = self._connection.cursor()
-        end = interrupter(self._connection)
-        with time_limit(timeout, end) as watch:
-            try:
-                cursor.execute(sql)
-                rows = cursor.fetchmany(max_rows + 1)
-                return read(cursor, rows, sql, self._where, self.dialect, max_rows, self._connection)
-            except DatabaseError:
-                raise
-            except Exception as error:
-                # a DB-API driver's errors have no common base class
-                raise too_slow(self._where, timeout) if watch.fired else failed(self._where, error) from error
-            finally:
-                cursor.close()
+        return execute(self._connection, sql, self._where, self.dialect, timeout, max_rows)
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
         """Column names by ``schema.table`` (SQLite and what has an information_schema)."""
@@ -243,39 +242,48 @@ def interrupter(connection: Any) -> Callable[[], Any] | None:
     return None
 
 
+def _roll_back(connection: Any) -> None:
+    """End the transaction; a connection that cannot even do that is thrown away."""
+    import sqlalchemy
+
+    try:
+        connection.rollback()
+    except sqlalchemy.exc.SQLAlchemyError:
+        connection.invalidate()
+
+
 def execute(
-    connection: Any,
+    raw: Any,
     sql: str,
     where: str,
     dialect: str,
-    end: Callable[[], Any] | None,
     timeout: float,
     max_rows: int,
+    name: str | None = None,
+    grace: float = 0.0,
 ) -> Table:
-    """Run ``sql`` as it stands (no parameters, so ``%`` and ``:name`` are text) within the limits."""
-    # a server-side cursor: the driver must not load what the row limit refuses
-    options = {"no_parameters": True, "stream_results": dialect == "postgres"}
-    with time_limit(timeout, end) as watch:
+    """Run ``sql`` as it stands on a DB-API connection, within the limits.
+
+    No parameters are passed, so ``%`` and ``:name`` are text. ``name``: a cursor of the server's (Postgres
+    drivers). ``grace``: seconds more before we interrupt, where the server keeps the time limit itself.
+    Raises ``DatabaseError``.
+    """
+    with time_limit(timeout + grace, interrupter(raw)) as watch:
         try:
-            # psycopg declares the cursor as "DECLARE ... FOR <sql>": a trailing semicolon would end it
-            result = connection.execution_options(**options).exec_driver_sql(bare(sql))
-            rows = result.fetchmany(max_rows + 1)
-            raw = connection.connection.dbapi_connection
-            table = read(result.cursor, rows, sql, where, dialect, max_rows, raw)
-            result.close()
-            return table
-        except _errors(connection) as error:
+            cursor = raw.cursor(name=name) if name else raw.cursor()
+            try:
+                # a named cursor is "DECLARE ... FOR <sql>": a semicolon would end that
+                cursor.execute(bare(sql))
+                return read(cursor, cursor.fetchmany(max_rows + 1), sql, where, dialect, max_rows, raw)
+            finally:
+                cursor.close()
+        except DatabaseError:
+            raise
+        except Exception as error:
+            # the errors of DB-API drivers have no common base class
             if watch.fired or "statement timeout" in str(error):
                 raise too_slow(where, timeout) from error
             raise failed(where, error) from error
-
-
-def _errors(connection: Any) -> tuple[type[Exception], ...]:
-    """SQLAlchemy's errors, and the driver's own: fetching does not wrap them."""
-    import sqlalchemy
-
-    error = getattr(connection.dialect.dbapi, "Error", None)
-    return (sqlalchemy.exc.SQLAlchemyError, *([error] if error is not None else []))
 
 
 def bare(sql: str) -> str:

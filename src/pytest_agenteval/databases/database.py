@@ -85,7 +85,7 @@ class Databases:
         return self._all[name]
 
     def with_given(self, given: Any, *, cached: bool) -> Databases:
-        """These databases with those of a fixture put over them, with the same folder and limits.
+        """The databases of a fixture, in place of these, with the same folder and limits.
 
         ``given``: a mapping like ``sources``, or one URL or connection (named ``default``). ``cached``
         is right for session-scoped fixtures only.
@@ -243,8 +243,8 @@ def _given(source: Source) -> _Engine:
         return DuckGiven(source.connection, source.where)
     from pytest_agenteval.databases import alchemy
 
-    if hasattr(source.connection, "connect"):
-        return alchemy.SqlEngine(source.connection, source, ours=False)
     if hasattr(source.connection, "exec_driver_sql"):
         return alchemy.SqlConnection(source)
+    if hasattr(source.connection, "dialect"):
+        return alchemy.SqlEngine(source.connection, source, ours=False)
     return alchemy.DbApiConnection(source)

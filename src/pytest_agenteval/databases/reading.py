@@ -39,6 +39,8 @@ def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[
         yield watch
     finally:
         timer.cancel()
+        if watch.fired:
+            timer.join()  # an interrupt still under way would hit what comes next on this connection
 
 
 def too_slow(where: str, seconds: float) -> DatabaseError:

@@ -78,7 +78,7 @@ def require_one_select(sql: str, dialect: str, where: str) -> None:
         return
     trees = [tree for tree in trees if not isinstance(tree, exp.Semicolon)]
     _require_one(len(trees), where)
-    if not isinstance(trees[0], exp.Query) or first_word(sql) not in _QUERY_WORDS:
+    if not isinstance(trees[0], exp.Query | exp.Values) or first_word(sql) not in _QUERY_WORDS:
         raise DatabaseError(f"{where}: refused, the statement is {_kind(trees[0], sql)}; {_ONE}")
     found = _first_forbidden(trees[0])
     if found:
@@ -92,7 +92,8 @@ def _require_one(count: int, where: str) -> None:
 
 
 def _kind(tree: Any, sql: str) -> str:
-    return first_word(sql).upper() or str(tree.key).upper()
+    word = first_word(sql)
+    return str(tree.key).upper() if word in ("with", "") else word.upper()
 
 
 def _first_forbidden(tree: Any) -> str | None:
