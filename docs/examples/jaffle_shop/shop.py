@@ -8,12 +8,12 @@ who never bought, orders by the shop's own staff.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from pathlib import Path
 
 import duckdb
-from filelock import FileLock
 
 DATABASE = Path(__file__).with_name("shop.duckdb")
 
@@ -101,7 +101,8 @@ def build(path: Path = DATABASE) -> Path:
     recipe = "".join((duckdb.__version__, *STATEMENTS))
     version = hashlib.sha256(recipe.encode()).hexdigest()
     stamp = path.with_suffix(".version")
-    with FileLock(path.with_suffix(".lock")):
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists() and stamp.exists() and stamp.read_text() == version:
             return path
         unfinished = path.with_suffix(".unfinished")
