@@ -51,6 +51,22 @@ def spans(lines: list[int]) -> list[str]:
     return [f"{first}-{last}" if last > first else str(first) for first, last in found]
 
 
+def verdicts(report: dict) -> tuple[list[str], bool]:
+    """The table, line by line, and whether a room is below its floor."""
+    rooms = shares(report)
+    lines, red = [], False
+    for name, (done, total, missing) in sorted(rooms.items()):
+        share, floor = 100 * done / max(total, 1), 100.0 if name in CORE else FLOOR
+        low = share < floor
+        red |= low
+        lines.append(f"{name:<14} {share:6.2f} %  of {floor:.0f} %{'  TOO LOW' if low else ''}")
+        lines += [f"    {line}" for line in missing] if low else []
+    absent = sorted(CORE - set(rooms))
+    if absent:
+        lines.append(f"no coverage data of {', '.join(absent)}")
+    return lines, red or bool(absent)
+
+
 def main() -> int:
     """Print the table and say whether every room holds."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,18 +74,9 @@ def main() -> int:
         subprocess.run(
             [sys.executable, "-m", "coverage", "json", "--quiet", "--fail-under=0", "-o", target], check=True
         )
-        rooms = shares(json.loads(Path(target).read_text()))
-    low = 0
-    for name, (done, total, missing) in sorted(rooms.items()):
-        share, floor = 100 * done / max(total, 1), 100.0 if name in CORE else FLOOR
-        low += share < floor
-        print(f"{name:<14} {share:6.2f} %  of {floor:.0f} %{'' if share >= floor else '  TOO LOW'}")
-        for line in missing if share < floor else ():
-            print(f"    {line}")
-    absent = sorted(CORE - set(rooms))
-    if absent:
-        print(f"no coverage data of {', '.join(absent)}")
-    return 1 if low or absent else 0
+        lines, red = verdicts(json.loads(Path(target).read_text()))
+    print("\n".join(lines))
+    return int(red)
 
 
 if __name__ == "__main__":
