@@ -161,10 +161,10 @@ def test_the_deadline_ends_the_program_and_everything_it_started(program, tmp_pa
             print("waiting for the warehouse", file=sys.stderr, flush=True)
             time.sleep(60)
             """,
-            timeout=1.0,
+            timeout=1.5,
         )
-    assert time.monotonic() - started < 3
-    assert str(caught.value).startswith(f"no answer within 1 s from command {sys.executable} agent.py; ")
+    assert time.monotonic() - started < 3.5
+    assert str(caught.value).startswith(f"no answer within 1.5 s from command {sys.executable} agent.py; ")
     assert str(caught.value).endswith("its stderr ends:\nwaiting for the warehouse")
     child = int((tmp_path / "pid").read_text())
     for _ in range(50):
