@@ -82,7 +82,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         reference_hash=entry.get("reference_hash"),
         answered_at=entry.get("answered_at"),
         tags=tuple(entry.get("tags") or ()),
-        usage=entry.get("usage") or {},
+        usage=entry.get("usage") or {"agent": None, "extraction": None, "judge": None},
     )
 
 
