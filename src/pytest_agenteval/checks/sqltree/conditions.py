@@ -200,6 +200,12 @@ class JoinPair:
     text: str
     path: tuple[str, ...]
 
+    @property
+    def of_itself(self) -> bool:
+        """A table joined with itself on one column: no way to another table."""
+        (one, a), (two, b) = self.left, self.right
+        return same_table(one, two) and a.casefold() == b.casefold()
+
 
 def join_pairs(analysis: Analysis) -> tuple[list[JoinPair], list[tuple[str, tuple[str, ...]]]]:
     """The pairs of columns joined on; and the joins (text, path) that join on no pair of columns."""
@@ -245,8 +251,7 @@ def _pairs(
 ) -> Iterator[JoinPair]:
     for one in resolve(analysis, left):
         for two in resolve(analysis, right):
-            if not (same_table(one[0], two[0]) and one[1].casefold() == two[1].casefold()):
-                yield JoinPair(one, two, text, path)
+            yield JoinPair(one, two, text, path)
 
 
 def _using(analysis: Analysis, scope: Scope, join: exp.Join) -> list[JoinPair]:

@@ -81,7 +81,7 @@ def kind(tree: Node) -> str:
     """The statement's word: ``SELECT``, ``DELETE``, ``EXPLAIN``, ``ATTACH``, ..."""
     if isinstance(tree, exp.Command):
         return tree.name.upper()
-    if isinstance(tree, exp.Query | exp.Values):
+    if isinstance(tree, exp.Query | exp.Values | exp.Pivot):
         return "SELECT"
     if isinstance(tree, exp.Column | exp.Alias):
         return str(tree.sql()).split()[0].upper()

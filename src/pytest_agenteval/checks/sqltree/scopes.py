@@ -31,8 +31,11 @@ def analyse(tree: Node, schema: Schema) -> Analysis:
     try:
         for query in _top_queries(tree):
             analysis.scopes += traverse_scope(query)
+        for scope in analysis.scopes:
+            _ = scope.selected_sources  # made when asked for, and refused where an alias is used twice
     except (SqlglotError, RecursionError):
         analysis.exact = False
+        analysis.scopes = []
     analysis.by_query = {id(scope.expression): scope for scope in analysis.scopes}
     ctes = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
@@ -90,6 +93,8 @@ def _add_stars(analysis: Analysis) -> None:
         if isinstance(scope.expression, exp.Select):
             for projection in scope.expression.expressions:
                 analysis.stars += stars_in(analysis, scope, projection)
+    if not analysis.exact:
+        _add_every_star(analysis)
     for node in analysis.tree.find_all(exp.Summarize, exp.Pivot):
         tables = [node.parent] if isinstance(node.parent, exp.Table) else list(node.find_all(exp.Table))
         for table in tables:
@@ -101,6 +106,16 @@ def _add_stars(analysis: Analysis) -> None:
             _add_star(analysis, "RETURNING *", table_name(table), returning)
     for name, call in _tables_of_calls(analysis.tree):
         _add_star(analysis, "query_table", name, call)
+
+
+def _add_every_star(analysis: Analysis) -> None:
+    """Where names could not be resolved a ``*`` may reach every table of the statement."""
+    for select in analysis.tree.find_all(exp.Select):
+        for projection in select.expressions:
+            inner = projection.unalias()
+            if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+                for use in analysis.tables:
+                    _add_star(analysis, str(inner.sql()), use.name, projection)
 
 
 def _add_star(analysis: Analysis, text: str, table: str, node: Node) -> None:
