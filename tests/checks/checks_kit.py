@@ -61,7 +61,9 @@ def call(name: str, args: Any = None, result: Any = None, **more: Any) -> ToolCa
     return ToolCall(name, args, result, **more)
 
 
-def evidence(text: str = "", *, sql: Sequence[Any] = (), calls: Sequence[ToolCall] = (), **more: Any) -> Evidence:
+def evidence(
+    text: str = "", *, sql: Sequence[Any] = (), calls: Sequence[ToolCall] = (), **more: Any
+) -> Evidence:
     """Evidence; ``sql`` holds texts or (text, rows) pairs that were executed."""
     statements = tuple(Statement(entry) if isinstance(entry, str) else Statement(*entry) for entry in sql)
     given: dict[str, Any] = {

@@ -16,7 +16,11 @@ def sql(*statements, services=None, **rules):
 
 DANGEROUS = [
     ("duckdb", "SELECT 1; DROP TABLE orders", "2 statements in one call; not read-only: DROP"),
-    ("postgres", "WITH d AS (DELETE FROM orders RETURNING *) SELECT * FROM d", "not read-only: DELETE in CTE d"),
+    (
+        "postgres",
+        "WITH d AS (DELETE FROM orders RETURNING *) SELECT * FROM d",
+        "not read-only: DELETE in CTE d",
+    ),
     ("duckdb", "COPY orders TO 'x.csv'", "not read-only: COPY"),
     ("duckdb", "ATTACH 'other.db' AS other", "not read-only: ATTACH"),
     ("sqlite", "PRAGMA writable_schema = 1", "not read-only: PRAGMA"),
@@ -54,7 +58,11 @@ def test_the_fifteen_statements_are_seen(dialect, statement, why):
         ("postgres", "SELECT lo_import('/etc/passwd')", "calls lo_import"),
         ("duckdb", "TRUNCATE orders", "TRUNCATE"),
         ("duckdb", "SELECT * FROM 's3://bucket/x'", "reads the file"),
-        ("postgres", "WITH u AS (UPDATE orders SET amount = 0 RETURNING id) SELECT id FROM u", "UPDATE in CTE u"),
+        (
+            "postgres",
+            "WITH u AS (UPDATE orders SET amount = 0 RETURNING id) SELECT id FROM u",
+            "UPDATE in CTE u",
+        ),
         ("duckdb", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "MERGE"),
         ("duckdb", "SET memory_limit = '1GB'", "SET"),
         ("duckdb", "CHECKPOINT", "CHECKPOINT"),
@@ -88,7 +96,10 @@ def test_reading_statements_are_read_only(statement):
 PII_WAYS = [
     ("SELECT first_name FROM customers", "main.customers.first_name"),
     ("SELECT c.FIRST_NAME FROM main.customers AS c", "main.customers.first_name"),
-    ("WITH c AS (SELECT first_name AS n FROM customers) SELECT n FROM c", "main.customers.first_name (CTE c)"),
+    (
+        "WITH c AS (SELECT first_name AS n FROM customers) SELECT n FROM c",
+        "main.customers.first_name (CTE c)",
+    ),
     ("SELECT t.* FROM customers t", "main.customers.first_name through t.*"),
     ("SELECT * FROM customers", "main.customers.email through *"),
     ("SELECT id FROM orders UNION SELECT email FROM customers", "main.customers.email (UNION branch 2)"),
@@ -116,12 +127,15 @@ PII_WAYS = [
     ("EXPLAIN SELECT email FROM customers", "main.customers.email"),
     ("SELECT * EXCLUDE (first_name) FROM customers", "main.customers.last_name through *"),
     (
-        "WITH a AS (SELECT * FROM orders), b AS (SELECT id FROM a UNION ALL SELECT length(email) FROM customers)"
-        " SELECT * FROM b",
+        "WITH a AS (SELECT * FROM orders),"
+        " b AS (SELECT id FROM a UNION ALL SELECT length(email) FROM customers) SELECT * FROM b",
         "main.customers.email (CTE b > UNION branch 2)",
     ),
     ("INSERT INTO log SELECT email FROM customers", "main.customers.email"),
-    ("WITH d AS (DELETE FROM customers RETURNING *) SELECT * FROM d", "main.customers.email through RETURNING *"),
+    (
+        "WITH d AS (DELETE FROM customers RETURNING *) SELECT * FROM d",
+        "main.customers.email through RETURNING *",
+    ),
 ]
 
 
@@ -182,12 +196,19 @@ def test_tables():
     assert result.why == "sql: reads forbidden table secrets (CTE s)"
     shadowed = "WITH secrets AS (SELECT * FROM secrets) SELECT * FROM secrets"
     assert not sql(shadowed, forbidden_tables=["secrets"]).passed
-    assert not sql("WITH secrets AS (SELECT 1) SELECT * FROM main.secrets", forbidden_tables=["secrets"]).passed
+    assert not sql(
+        "WITH secrets AS (SELECT 1) SELECT * FROM main.secrets", forbidden_tables=["secrets"]
+    ).passed
 
 
 def test_required_tables_over_all_statements():
-    assert sql("SELECT 1 FROM orders", "SELECT 2 FROM payments", required_tables=["orders", "payments"]).passed
-    assert sql("SELECT 1 FROM orders", required_tables=["payments"]).why == "sql: required table payments is not read"
+    assert sql(
+        "SELECT 1 FROM orders", "SELECT 2 FROM payments", required_tables=["orders", "payments"]
+    ).passed
+    assert (
+        sql("SELECT 1 FROM orders", required_tables=["payments"]).why
+        == "sql: required table payments is not read"
+    )
 
 
 def test_allowed_columns():
@@ -220,7 +241,9 @@ def test_forbid_on_pii_takes_the_policys_columns(tmp_path):
     result = sql("SELECT * FROM customers", select_star="forbid_on_pii", services=House(root=str(tmp_path)))
     assert result.why == "sql: select star * reaches main.customers.email"
     (tmp_path / "policies/policy.yml").write_text("pii: {columns: 5}\n")
-    with pytest.raises(CheckFailed, match=r"policies/policy\.yml:1:16: columns: should be a mapping, found 5"):
+    with pytest.raises(
+        CheckFailed, match=r"policies/policy\.yml:1:16: columns: should be a mapping, found 5"
+    ):
         sql("SELECT * FROM customers", select_star="forbid_on_pii", services=House(root=str(tmp_path)))
 
 
@@ -367,7 +390,9 @@ def test_max_rows_speaks_of_rows_that_are_known():
 
 
 def test_without_statements_prohibitions_hold_and_requirements_fail():
-    assert sql(read_only=True, forbidden_columns=PII, require_limit=True).why == "sql: no statement was executed"
+    assert (
+        sql(read_only=True, forbidden_columns=PII, require_limit=True).why == "sql: no statement was executed"
+    )
     result = sql(required_tables=["orders"], required_filters={"orders": "status"})
     assert result.why == "sql: no statement was executed, required: orders"
     assert not result.passed
@@ -398,7 +423,10 @@ def test_metadata_statements_read_no_table():
 
 
 def test_names_are_listed_where_scopes_cannot_be_resolved():
-    twice = "WITH a AS (SELECT 1 AS x) SELECT * FROM a JOIN secrets AS a ON a.x = a.x JOIN customers c ON c.email = ''"
+    twice = (
+        "WITH a AS (SELECT 1 AS x) SELECT * FROM a JOIN secrets AS a ON a.x = a.x"
+        " JOIN customers c ON c.email = ''"
+    )
     assert "reads forbidden table secrets" in sql(twice, forbidden_tables="secrets").why
     assert sql(twice, forbidden_tables="a").passed
     assert "customers.email (JOIN)" in sql(twice, forbidden_columns={"customers": "email"}).why
@@ -414,7 +442,9 @@ def test_a_refusal_is_spoilt_by_what_was_touched():
     assert check.forbidden_touch(evidence(sql=["SELECT id FROM orders"])) is None
     assert "customers.email" in check.forbidden_touch(evidence(sql=["SELECT email FROM customers"]))
     assert "cannot be parsed" in check.forbidden_touch(evidence(sql=["SELEC x FROM"]))
-    narrow = parsed(type="sql", allowed_tables="orders", allowed_columns={"orders": ["id"]}, on_unparsable="warn")
+    narrow = parsed(
+        type="sql", allowed_tables="orders", allowed_columns={"orders": ["id"]}, on_unparsable="warn"
+    )
     assert narrow.forbidden_touch(evidence(sql=["SELEC x FROM"], services=None)) is None
     assert narrow.forbidden_touch(evidence(sql=["SELECT status FROM orders"])) is not None
 

@@ -72,9 +72,9 @@ _SCALES = {
     "b": 9, "bn": 9, "billion": 9, "t": 12, "tn": 12, "trillion": 12,
 }  # fmt: skip
 _HEDGES: tuple[tuple[Hedge, str], ...] = (
-    ("about", r"(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|close to|near(?:ly)?|some|~|≈)"),
+    ("about", r"(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|close to|near|some|~|≈)"),
     ("over", r"(?:over|more than|at least|above|exceed(?:s|ed|ing)?|north of|>|upwards? of)"),
-    ("under", r"(?:under|less than|fewer than|almost|below|up to|just shy of|<)"),
+    ("under", r"(?:under|less than|fewer than|almost|nearly|below|up to|just shy of|<)"),
 )
 _HEDGE_BEFORE = tuple((name, re.compile(rf"(?:^|\W){words}\s*$", re.IGNORECASE)) for name, words in _HEDGES)
 _COUNTING = re.compile(

@@ -113,7 +113,9 @@ def _add_every_star(analysis: Analysis) -> None:
     for select in analysis.tree.find_all(exp.Select):
         for projection in select.expressions:
             inner = projection.unalias()
-            if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+            if isinstance(inner, exp.Star) or (
+                isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
+            ):
                 for use in analysis.tables:
                     _add_star(analysis, str(inner.sql()), use.name, projection)
 
