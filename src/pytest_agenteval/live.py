@@ -90,7 +90,8 @@ class Live:
         self.ended = True
         if self.token is not None:
             self.token.unlink(missing_ok=True)
-        if self.held_back and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+        going_on = self.config.getoption("continue_on_collection_errors")
+        if self.held_back and not going_on and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._cases_ran():
             from pytest_agenteval.finish import finish_session

@@ -360,13 +360,17 @@ class Run:
         if self._journal is not None:
             self._journal.close()
 
-    def close(self) -> None:
-        """End what this process has started."""
-        if "databases" in self.__dict__:
-            self.databases.close()
-        if "runtime" in self.__dict__:
-            self.runtime.shutdown()
+    def close(self) -> tuple[str, ...]:
+        """End what this process has started; returns the calls that could not be ended."""
+        abandoned = self.runtime.shutdown() if "runtime" in self.__dict__ else ()
+        opened = [self.databases] if "databases" in self.__dict__ else []
+        for databases in (*opened, *(found for _, found in self._given.values())):
+            databases.interrupt()
+            databases.close()
+        if "models" in self.__dict__:
+            self.models.wire.close()
         self.close_journal()
+        return abandoned
 
 
 def git_sha(root: Path) -> str | None:
