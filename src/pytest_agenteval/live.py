@@ -30,6 +30,7 @@ class Live:
         self.held_back = False
         self.ending: Any = None
         self.token: Path | None = None
+        self.login: str | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -77,11 +78,14 @@ class Live:
         if self.token is None:
             import tempfile
 
+            from pytest_agenteval.options import run_of
+
             handle, name = tempfile.mkstemp(prefix="agenteval-")
             with open(handle, "w", encoding="ascii") as file:
                 file.write(self.run_id)
             self.token = Path(name)
-        facts = {"run_id": self.run_id, "stamp": self.stamp, "token": str(self.token)}
+            self.login = run_of(self.config).login()
+        facts = {"run_id": self.run_id, "stamp": self.stamp, "token": str(self.token), "login": self.login}
         node.workerinput["agenteval"] = json.dumps(facts)
 
     @pytest.hookimpl(tryfirst=True)

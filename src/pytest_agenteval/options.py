@@ -146,7 +146,7 @@ def _process(config: pytest.Config) -> Process:
     token = Path(facts["token"])
     local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
     name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
-    return Process(name, facts["run_id"], facts["stamp"], local=local)
+    return Process(name, facts["run_id"], facts["stamp"], local=local, login=facts.get("login"))
 
 
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
