@@ -180,9 +180,9 @@ def test_what_is_not_checked_is_told(dataset: Load) -> None:
     [
         (
             "guidance_rules_include: 5",
-            "1:83: expected: rules: should be text or a list of texts (quote it), found 5",
+            "1:90: expected: rules: should be text or a list of texts (quote it), found 5",
         ),
-        ("tool: 5", "1:65: expected: tool: should be text (quote it), found 5"),
+        ("tool: 5", "1:72: expected: tool: should be text (quote it), found 5"),
     ],
 )
 def test_a_wrong_value_is_shown_where_it_stands(dataset: Load, tmp_path: Path, more: str, said: str) -> None:
