@@ -357,6 +357,15 @@ def test_a_missing_file_and_a_newer_version_say_what_to_do(tmp_path, stored):
         read_document(document.path)
 
 
+def test_what_a_hook_adds_to_the_run_is_written_whatever_it_is(stored, tmp_path):
+    document = stored({item(): ["passed"]})
+    document.header["run"]["odd"] = {"cost": Decimal("1.5"), "x": float("nan"), "o": object}
+    document.header["results"] = "never"
+    again = read_document(write_document(document, tmp_path / "x.json"))
+    assert again.run["odd"] == {"cost": "1.5", "x": None, "o": "<class 'object'>"}
+    assert list(again.rows) == list(document.rows)
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(stored, outputs):
     document = stored({item(): ["passed"]})
     before = document.path.read_bytes()

@@ -53,6 +53,11 @@ def test_many_processes_of_one_run_share_one_folder(outputs):
     assert len(run_folders(outputs)) == 2
 
 
+def test_a_run_that_has_its_folder_gets_no_second_one(outputs):
+    first = RunFolder.reserve(outputs, NOW, "t")
+    assert RunFolder.reserve(outputs, datetime(2027, 1, 1), "t") == first
+
+
 def test_a_process_that_comes_second_joins_instead_of_replacing(outputs, monkeypatch):
     first = RunFolder.reserve(outputs, NOW, "t")
     monkeypatch.setattr(RunFolder, "find", classmethod(lambda cls, place, token: None))  # it looked too early

@@ -47,7 +47,10 @@ def lines_of(folder: RunFolder, name: str = "main") -> list[dict[str, Any]]:
 
 def test_every_event_is_on_disk_when_the_call_returns(outputs):
     folder = RunFolder.reserve(outputs, NOW)
-    journal = Journal(folder, "main")
+    with Journal(folder, "main") as journal:
+        journal.started("n")
+    assert [line["kind"] for line in lines_of(folder)] == ["started"]
+    (folder.path / "main.jsonl").unlink()
     planned = item()
     journal.planned([planned])
     journal.started(planned.nodeid)
@@ -64,6 +67,7 @@ def test_every_event_is_on_disk_when_the_call_returns(outputs):
         "cost": 0.01,
         "duration_ms": 1000.0,
         "tool_call_count": 0,
+        "usage": {"agent": {"input": 20, "output": 10, "total": 30, "cost": 0.01}},
     }
 
 

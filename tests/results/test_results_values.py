@@ -212,8 +212,8 @@ def test_cycles_depth_and_odd_objects_end_in_text():
     assert pack(object)[0] == "<class 'object'>"
     assert pack(np.array([1], dtype=[("a", "i4")])[0])[0] == [1]
     assert pack(np.dtype("int64"))[0] == "dtype('int64')"
-    bad = pd.DataFrame([[{1}]], columns=["x"])
-    assert isinstance(pack(bad)[0], str | dict)
+    mixed = pd.DataFrame({"x": [1, "a"]}, dtype=object)  # Arrow has no column for that
+    assert pack(mixed)[0] == repr(mixed)
 
 
 def test_kinds_that_do_not_fit_leave_the_value_as_it_stands():

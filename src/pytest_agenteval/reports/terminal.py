@@ -54,24 +54,40 @@ def terminal_lines(
     width: int = 80,
     verbosity: int = 0,
     results: str | None = None,
-    next_steps: Sequence[str] = (),
+    next_steps: Sequence[str] | None = None,
 ) -> list[Line]:
     """The end-of-run report. ``results`` is the shown path of the results file.
+
+    ``next_steps`` are commands to go on with; by default those that the document suggests.
 
     A negative ``verbosity`` gives the last line only; a positive one shows every case of a large run.
     """
     last = last_line(document)
     if verbosity < 0:
         return [last]
+    steps = suggested_steps(document) if next_steps is None else next_steps
     return [
         *_results(document, width, verbosity),
         *_models(document, width, verbosity),
         *_attempts(document, width),
         *_notes(document, width),
         *([Line(f"results: {one_line(results)}")] if results else []),
-        *(Line(f"next: {one_line(step)}") for step in next_steps),
+        *(Line(f"next: {one_line(step)}") for step in steps),
         last,
     ]
+
+
+def suggested_steps(document: Document) -> list[str]:
+    """What to do next, as commands: rerun, resume, look."""
+    cases = document.header["cases"]
+    steps = []
+    if cases["not_run"] or any(row.stage in ("agent", "timeout", "worker") for row in document.rows):
+        steps.append("pytest --agent-resume (asks again only what has no answer)")
+    if cases["failed"]:
+        steps.append("pytest --lf (asks the failed cases again)")
+    if cases["failed"] or cases["review"]:
+        steps.append("agenteval view (what differs, cell by cell)")
+    return steps
 
 
 def last_line(document: Document) -> Line:

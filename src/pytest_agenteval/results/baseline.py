@@ -58,14 +58,14 @@ def _in_scope(case: CaseRow, scope: str) -> bool:
     return not scope or case.key[2] == scope
 
 
-def find_baseline(setting: str, output_dir: Path, root: Path) -> Document | None:
+def find_baseline(setting: str, output_dir: Path, root: Path, own: Path | None = None) -> Document | None:
     """The baseline of ``--agent-baseline FILE|last``, overrides applied.
 
-    ``last`` is the newest results file (``None``: there is none yet). Raises ``ResultsError`` where
-    FILE (relative to ``root``) is missing or broken.
+    ``last`` is the newest results file but the run's ``own`` (``None``: there is none yet). Raises
+    ``ResultsError`` where FILE (relative to ``root``) is missing or broken.
     """
     if setting == "last":
-        found = documents(output_dir)
+        found = [path for path in documents(output_dir) if path != own]
         return with_overrides(read_document(found[0])) if found else None
     place = root / setting
     if not place.exists():

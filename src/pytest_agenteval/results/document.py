@@ -16,7 +16,7 @@ from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.journal import head_of
 from pytest_agenteval.results.records import PlannedItem, planned_from
 from pytest_agenteval.results.rows import CaseRow, Row, cases_of, row_of
-from pytest_agenteval.results.values import dumps
+from pytest_agenteval.results.values import dumps, pack
 
 SCHEMA_VERSION = 1
 
@@ -235,9 +235,9 @@ def write_document(document: Document, path: Path) -> Path:
     try:
         with open(temporary, "w", encoding="ascii", newline="\n") as file:
             file.write("{\n")
-            for key, value in document.header.items():
-                if key != "results":
-                    file.write(f"{dumps(key)}: {dumps(value)},\n")
+            plain, _ = pack({key: value for key, value in document.header.items() if key != "results"})
+            for key, value in plain.items():  # a hook may have put anything into it
+                file.write(f"{dumps(key)}: {dumps(value)},\n")
             file.write('"results": [')
             for number, entry in enumerate(document.entries()):
                 file.write((",\n" if number else "\n") + dumps(entry))

@@ -159,7 +159,7 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     details = entry.get("details") or {}
     answer = None
     if entry.get("answered_at") is not None:
-        names = ("tokens", "cost", "duration_ms", "tool_call_count")
+        names = ("tokens", "cost", "duration_ms", "tool_call_count", "usage")
         body = {name: details.get(name) for name in _SAID}
         body["wire_attempts"] = entry.get("wire_attempts") or []
         answer = {"head": {name: entry.get(name) for name in names}, "body": body}

@@ -25,6 +25,7 @@ from pytest_agenteval.results.records import (
     planned_record,
     table_hash,
     tool_call_count,
+    usage_record,
 )
 from pytest_agenteval.results.values import dumps, pack
 from pytest_agenteval.table import Table
@@ -101,6 +102,7 @@ class Journal:
             "cost": finite(answer.cost),
             "duration_ms": finite(answer.duration_ms),
             "tool_call_count": tool_call_count(answer),
+            "usage": {"agent": usage_record(answer.usage, answer.cost)},
         }
         self._event("answer", nodeid, rerun, attempt=attempt, head=pack(head)[0], body=answer_body(answer))
 

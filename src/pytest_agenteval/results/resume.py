@@ -43,7 +43,7 @@ class Step:
     def attempt(self) -> Attempt:
         """A kept attempt's verdict, without its answer and tables (they are in the results already)."""
         row = self.row
-        if row is None:
+        if row is None or self.action != "keep":
             raise ValueError(f"attempt {self.number} is to be asked, there is nothing to keep")
         stage: Any = row.stage
         return Attempt(
