@@ -263,11 +263,12 @@ def _with(evidence: Evidence, **changes: Any) -> Evidence:
 
 def _outcome(bench: Bench, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
     """What was observed; a result only where the outcome decides something."""
-    from pytest_agenteval.checks.outcome import observe, outcome_result
+    from pytest_agenteval.checks.outcome import judge_outcome
 
-    observed = observe(evidence)
-    result = outcome_result(bench.case.outcome, observed, evidence)
-    return observed, [] if result is None else [result]
+    case = bench.case
+    checks = (*case.assertions, *(check for turn in case.turns for check in turn.assertions))
+    observed, result = judge_outcome(case.outcome, evidence, checks)
+    return observed, [result] if result is not None and case.outcome_judged else []
 
 
 def _all_checks(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckResult]:

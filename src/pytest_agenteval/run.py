@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -38,16 +38,12 @@ NO_AGENT = (
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Which process of which run this is. ``local``: it can see the controller's files.
-
-    ``login``: the controller's session with a nao server, which its workers share.
-    """
+    """Which process of which run this is. ``local``: it can see the controller's files."""
 
     name: str
     run_id: str
     stamp: str
     local: bool = True
-    login: str | None = field(default=None, repr=False)
 
     @property
     def started(self) -> datetime:
@@ -221,25 +217,8 @@ class Run:
         """What kinds of agents may need to build theirs."""
         from pytest_agenteval.agents.base import AgentContext
 
-        services = {
-            "models": self.models,
-            "databases": self.databases,
-            "project": self.project,
-            "nao_token": self.process.login,
-        }
+        services = {"models": self.models, "databases": self.databases, "project": self.project}
         return AgentContext(root=self.root, settings=self.settings, redactor=self.redactor, services=services)
-
-    def login(self) -> str | None:
-        """A session with the nao server that is the target, for the workers of this run to share."""
-        if self.settings.target is None or self.settings.run == "explicit":
-            return None
-        if self.settings.target.partition(":")[0] not in ("nao", "dazense", "pda"):
-            return None
-        from pytest_agenteval.agents.base import AgentContext
-        from pytest_agenteval.agents.nao import login_for_workers
-
-        context = AgentContext(root=self.root, settings=self.settings, redactor=self.redactor)
-        return login_for_workers(self.settings.target, context)
 
     # -- databases, models of ours ----------------------------------------------------------
 
@@ -381,19 +360,13 @@ class Run:
         if self._journal is not None:
             self._journal.close()
 
-    def close(self) -> tuple[str, ...]:
-        """End what this process has started; returns the calls that could not be ended."""
-        if "models" in self.__dict__:
-            self.models.wire.abort()
-        abandoned = self.runtime.shutdown() if "runtime" in self.__dict__ else ()
-        opened = [self.databases] if "databases" in self.__dict__ else []
-        for databases in (*opened, *(found for _, found in self._given.values())):
-            databases.interrupt()
-            databases.close()
-        if "models" in self.__dict__:
-            self.models.wire.close()
+    def close(self) -> None:
+        """End what this process has started."""
+        if "databases" in self.__dict__:
+            self.databases.close()
+        if "runtime" in self.__dict__:
+            self.runtime.shutdown()
         self.close_journal()
-        return abandoned
 
 
 def git_sha(root: Path) -> str | None:

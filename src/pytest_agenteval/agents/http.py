@@ -264,14 +264,12 @@ class _Sender:
         headers = self.agent.config.headers
         filled = headers.fill(self.values) if headers else {}
         texts = {name: "" if value is None else str(value) for name, value in filled.items()}
-        if "accept" not in map(str.lower, texts):
-            texts["Accept"] = "application/json"
         try:
             reply = self.agent.wire.send(
                 method,
                 url,
                 service=SERVICE,
-                headers=texts,
+                headers={"Accept": "application/json", **texts},
                 json=body,
                 deadline=self.task.limits.deadline,
             )

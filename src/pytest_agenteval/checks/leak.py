@@ -13,13 +13,17 @@ WINDOW = 40
 """So many characters of a reference in a tool's result are no coincidence."""
 
 
+BUNDLE = "dataset.yaml"
+
+
 def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str]) -> str | None:
     """``answer key read: read_file tests/total_revenue.yml``, or ``None``.
 
     ``case_files`` are paths relative to rootdir, ``references`` the SQL of the case. What the agent
     wrote itself (the arguments of this call and of those before it) may come back: that is no leak.
+    Bundles (``dataset.yaml``) hold governance cases, yet an agent has to read them.
     """
-    files = [_slashes(path) for path in case_files]
+    files = [_slashes(path) for path in case_files if PurePosixPath(path).name != BUNDLE]
     keys = [folded for folded in map(_fold, references) if len(folded) >= WINDOW]
     written = ""
     for call in answer.tool_calls:
@@ -30,7 +34,7 @@ def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str])
         if named is not None:
             return f"answer key read: {call.name} {named}"
         if any(_holds(key, _fold(text), written) for text in results for key in keys):
-            return f"answer key read: {call.name} {_subject(call)}"
+            return f"answer key read: {call.name} {_subject(call)}".rstrip()
     return None
 
 

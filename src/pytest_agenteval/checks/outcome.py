@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.arguments import arguments
@@ -59,6 +59,23 @@ def observation(evidence: Evidence, checks: Iterable[Check] = ()) -> Observation
     return Observation(_no_data_or_answer(evidence), None, usage, cost)
 
 
+def judge_outcome(
+    expected: Outcome, evidence: Evidence, checks: Iterable[Check] = ()
+) -> tuple[Outcome, CheckResult | None]:
+    """The observed outcome, and the result it gives; what a judge took stands in the result.
+
+    An answer-case that only spent a judge's tokens gets a result that decides nothing
+    (``severity`` warn).
+    """
+    seen = observation(evidence, checks)
+    result = outcome_result(expected, seen.outcome, evidence)
+    if seen.usage is None and seen.cost is None:
+        return seen.outcome, result
+    if result is None:
+        result = CheckResult("outcome", True, f"outcome: {seen.outcome}", score=1.0, severity="warn")
+    return seen.outcome, replace(result, usage=seen.usage, cost=seen.cost)
+
+
 def outcome_result(expected: Outcome, observed: Outcome, evidence: Evidence) -> CheckResult | None:
     """The verdict on the outcome; ``None`` where it decides nothing (an answer that was no question)."""
     asked = question(evidence) if observed == "clarify" else None
@@ -106,7 +123,7 @@ def has_own_table(evidence: Evidence) -> bool:
     if evidence.extraction is not None and evidence.extraction.source == "given":
         given = True
     return given or bool(
-        re.search(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$", evidence.text, re.MULTILINE)
+        re.search(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$", evidence.text, re.MULTILINE)
     )
 
 

@@ -106,15 +106,16 @@ def _form(kind: type) -> tuple[str, Callable[[Any], Any], Callable[[Any], Any]]:
     return _FORMS[kind]
 
 
-def _zone(value: Any) -> Any:
-    """The zone of a moment: by name, else (fixed offsets, pytz) its offset in seconds."""
-    if value.tzinfo is None:
+def _zone(zone: datetime.tzinfo | None) -> Any:
+    """A zone by name or by its offset in seconds."""
+    if zone is None:
         return None
-    if isinstance(value.tzinfo, zoneinfo.ZoneInfo) and value.tzinfo.key:
-        return value.tzinfo.key
-    offset = value.utcoffset()
-    if offset is None:
-        raise NotSerialisable(repr(value.tzinfo))
+    key = getattr(zone, "key", None)
+    if key is not None:
+        return str(key)
+    offset = zone.utcoffset(None)
+    if type(zone) is not datetime.timezone or offset is None:
+        raise NotSerialisable(repr(zone))
     return offset.total_seconds()
 
 
@@ -127,7 +128,7 @@ def _zone_back(entry: Any) -> datetime.tzinfo | None:
 
 
 def _datetime(value: datetime.datetime) -> Any:
-    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value), value.fold]
+    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value.tzinfo), value.fold]
 
 
 def _datetime_back(entry: Any) -> datetime.datetime:
@@ -136,7 +137,7 @@ def _datetime_back(entry: Any) -> datetime.datetime:
 
 
 def _time(value: datetime.time) -> Any:
-    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value), value.fold]
+    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value.tzinfo), value.fold]
 
 
 def _time_back(entry: Any) -> datetime.time:
