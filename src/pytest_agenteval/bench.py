@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.agents.concurrency import CallFuture, CallPool
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.databases import Database, Databases
+    from pytest_agenteval.results.resume import Step
     from pytest_agenteval.run import Run
     from pytest_agenteval.types import ChatModel
 
@@ -60,12 +61,15 @@ class CaseRun:
 
     def result(self) -> CaseResult:
         """Run it. What goes wrong is a verdict; only what ends the process is raised."""
+        # the earlier run is read before this item leaves a trace in its folder
+        self.steps  # noqa: B018
         self.run.journal.started(self.nodeid, self.rerun)
         return evaluate(
             Bench(
                 case=self.case,
                 k=self.k,
                 rule=self.rule,
+                kept=self.kept,
                 prepare=self.prepare,
                 ask=self.ask,
                 reference=self.reference,
@@ -79,6 +83,27 @@ class CaseRun:
         )
 
     # -- what evaluate asks for -------------------------------------------------------------
+
+    @cached_property
+    def steps(self) -> Mapping[int, Step]:
+        """What a resumed run does with each attempt; {} for a new run."""
+        if self.run.earlier is None or self.rerun:
+            return {}
+        item = self.run.planned_item(self.case, self.nodeid, self.model)
+        return {step.number: step for step in self.run.earlier.steps(item)}
+
+    def kept(self, number: int) -> Attempt | None:
+        """An attempt that the run which this one goes on with has finished."""
+        from pytest_agenteval.results.resume import keep
+
+        step = self.steps.get(number)
+        if step is None or step.action != "keep" or step.row is None:
+            return None
+        keep(self.run.journal, self.nodeid, self.rerun, step)
+        row = step.row
+        return Attempt(
+            number, row.verdict, row.message, reason=row.reason, score=row.score, duration_ms=row.duration_ms
+        )
 
     def prepare(self) -> None:
         """Find the agent and the databases. Raises ``StageError`` when the case cannot run at all."""
@@ -115,11 +140,12 @@ class CaseRun:
         return True
 
     def submit(self, pool: CallPool) -> None:
-        """Begin the calls of all attempts."""
+        """Begin the calls of all attempts that are to be asked."""
         for number in range(1, self.k + 1):
-            self._futures[number] = pool.submit(
-                f"{self.nodeid} attempt {number}", partial(self._asked, number)
-            )
+            step = self.steps.get(number)
+            if step is None or step.action == "call":
+                call = partial(self._asked, number)
+                self._futures[number] = pool.submit(f"{self.nodeid} attempt {number}", call)
 
     def ask(self, number: int) -> Answer:
         """The answer of an attempt, journalled as soon as it was there. Raises ``AgentFailed``."""
@@ -127,6 +153,10 @@ class CaseRun:
         return self._asked(number) if future is None else future.result()
 
     def _asked(self, number: int) -> Answer:
+        step = self.steps.get(number)
+        known = step.answer() if step is not None and step.action == "judge" else None
+        if known is not None:
+            return known
         assert self.agent is not None
         timeout = self.run.timeout_of(self.case)
         with self.run.ledger.call() as bill:

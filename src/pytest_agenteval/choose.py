@@ -18,6 +18,8 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
     """Change ``items`` in place. Raises ``pytest.UsageError`` for an unknown selection."""
     run = run_of(config)
     dropped = [item for item in our_items(items) if not _has_model(run, item)]
+    if run.settings.changed:
+        dropped += _unchanged(run, our_items(items))
     if run.settings.select:
         dropped += _not_selected(run, config, items)
     if dropped:
@@ -55,6 +57,22 @@ def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> 
     wanted = set(map(id, kept))
     items[:] = [next(places) if id(item) in wanted else item for item in items]
     return [item for item in ours if id(item) not in wanted]
+
+
+def _unchanged(run: Run, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Cases that are in the last results with the same hash."""
+    from pytest_agenteval.results.folder import documents
+    from pytest_agenteval.results.load import read_document
+
+    last = documents(run.output)[:1]
+    known = {row.key: row.case_hash for path in last for row in read_document(path).rows}
+    same = []
+    for item in items:
+        case = case_of(item)
+        planned = run.planned_item(case, item.nodeid, model_of(item)) if case is not None else None
+        if planned and known.get((planned.path, planned.name, planned.model)) == planned.case_hash:
+            same.append(item)
+    return same
 
 
 def _asked_for(session: pytest.Session, config: pytest.Config) -> bool:

@@ -43,16 +43,18 @@ ALWAYS_TOLD = ("tool_call", "no_tool_call", "tool_order", "asked")
 class Bench:
     """One case on one model, with what the house lends it.
 
-    ``prepare()`` finds the agent and the databases or raises ``StageError``.
-    ``ask(n)`` gives the answer of attempt n (from 1) or raises ``AgentFailed``; it is what records
-    the answer. ``reference(sql)`` runs a reference or raises ``ReferenceFailed``. ``extract(answer,
-    column names of each reference)`` finds the agent's table or raises ``ExtractionFailed``.
+    ``kept(n)`` is attempt n (from 1) where a resumed run has it already. ``prepare()`` finds the agent
+    and the databases or raises ``StageError``. ``ask(n)`` gives the answer of attempt n or raises
+    ``AgentFailed``; it is what records the answer. ``reference(sql)`` runs a reference or raises
+    ``ReferenceFailed``. ``extract(answer, column names of each reference)`` finds the agent's table or
+    raises ``ExtractionFailed``.
     ``leak(answer)`` says how the answer key was read, if it was.
     """
 
     case: Case
     k: int
     rule: PassRule
+    kept: Callable[[int], Attempt | None]
     prepare: Callable[[], None]
     ask: Callable[[int], Answer]
     reference: Callable[[str], Reference]
@@ -85,18 +87,27 @@ class _Draft:
 
 def evaluate(bench: Bench) -> CaseResult:
     """Run all attempts of a case. Nothing but what ends the process (Ctrl-C, a timeout) is raised."""
-    attempts: list[Attempt] = []
+    kept = {number: bench.kept(number) for number in range(1, bench.k + 1)}
+    attempts: list[Attempt] = [attempt for attempt in kept.values() if attempt is not None]
+    if len(attempts) == bench.k:
+        return _conclude(bench, attempts)
     try:
         bench.prepare()
         references, of_turns = _references(bench)
     except Exception as error:
-        for number in range(1, bench.k + 1):
-            attempts.append(_error(_Draft(number, "reference", facts=_facts(bench, ())), error))
-            bench.on_attempt(attempts[-1])
-        return _conclude(bench, attempts)
-    for number in range(1, bench.k + 1):
-        attempts.append(_attempt(bench, number, references, of_turns))
-        bench.on_attempt(attempts[-1])
+        failed = error
+        return _each(bench, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(bench, ())), failed))
+    return _each(bench, kept, lambda n: _attempt(bench, n, references, of_turns))
+
+
+def _each(bench: Bench, kept: Mapping[int, Attempt | None], make: Callable[[int], Attempt]) -> CaseResult:
+    """Make every attempt that is not kept, tell of each as it ends, and conclude."""
+    attempts = []
+    for number, known in kept.items():
+        attempt = known or make(number)
+        attempts.append(attempt)
+        if known is None:
+            bench.on_attempt(attempt)
     return _conclude(bench, attempts)
 
 

@@ -81,8 +81,24 @@ class Live:
             with open(handle, "w", encoding="ascii") as file:
                 file.write(self.run_id)
             self.token = Path(name)
-        facts = {"run_id": self.run_id, "stamp": self.stamp, "token": str(self.token)}
+        facts = {
+            "run_id": self.run_id,
+            "stamp": self.stamp,
+            "token": str(self.token),
+            "earlier": self._go_on(),
+        }
         node.workerinput["agenteval"] = json.dumps(facts)
+
+    def _go_on(self) -> str | None:
+        """The run to go on with; its folder is taken over before a worker can."""
+        from pytest_agenteval.items import RUN
+
+        if RUN not in self.config.stash:
+            return None
+        run = self.config.stash[RUN]
+        if run.process.earlier is not None:
+            run.folder()
+        return run.process.earlier
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

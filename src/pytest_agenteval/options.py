@@ -129,24 +129,41 @@ def _new_run(config: pytest.Config) -> Run:
         root=config.rootpath,
         settings=settings,
         project=project,
-        process=_process(config),
+        process=_process(config, settings),
         register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
     )
 
 
-def _process(config: pytest.Config) -> Process:
+def _process(config: pytest.Config, settings: Settings) -> Process:
     """Which process of which run this is."""
     from pytest_agenteval.run import Process
 
     told = getattr(config, "workerinput", {}).get("agenteval")
     if told is None:
         live = config.pluginmanager.getplugin("agenteval-live")
-        return Process("main", live.run_id, live.stamp, local=True)
+        return Process("main", live.run_id, live.stamp, earlier=_earlier(config.rootpath, settings))
     facts = json.loads(told)
     token = Path(facts["token"])
     local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
     name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
-    return Process(name, facts["run_id"], facts["stamp"], local=local)
+    return Process(name, facts["run_id"], facts["stamp"], local, facts["earlier"])
+
+
+def _earlier(root: Path, settings: Settings) -> str | None:
+    """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
+    from pytest_agenteval.results.folder import last_run, output_folder
+
+    if settings.resume_from is not None:
+        found: Path | None = root / settings.resume_from
+        missing = f"--agent-resume-from {settings.resume_from}: no such file or folder"
+    elif settings.resume:
+        output = output_folder(root, settings.output)
+        found, missing = last_run(output), f"--agent-resume: there is no run in {output}"
+    else:
+        return None
+    if found is None or not found.exists():
+        raise pytest.UsageError(missing)
+    return str(found)
 
 
 def close_run(config: pytest.Config) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.databases import Databases
     from pytest_agenteval.llm.budget import Ledger
     from pytest_agenteval.llm.client import Models
+    from pytest_agenteval.results.resume import Earlier
     from pytest_agenteval.types import ChatModel
 
 NO_AGENT = (
@@ -38,12 +39,16 @@ NO_AGENT = (
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Which process of which run this is. ``local``: it can see the controller's files."""
+    """Which process of which run this is.
+
+    ``local``: it can see the controller's files. ``earlier`` is the run that this one goes on with.
+    """
 
     name: str
     run_id: str
     stamp: str
     local: bool = True
+    earlier: str | None = None
 
     @property
     def started(self) -> datetime:
@@ -291,8 +296,23 @@ class Run:
         """The run's folder, made when it is first needed."""
         with self._lock:
             if self._folder is None:
-                self._folder = RunFolder.reserve(self.output, self.process.started, self.process.run_id)
+                self._folder = self.find_folder() or self._new_folder()
             return self._folder
+
+    def _new_folder(self) -> RunFolder:
+        earlier = self.process.earlier
+        if earlier is not None and Path(earlier).is_dir():
+            return RunFolder.resume(Path(earlier), self.process.run_id)
+        return RunFolder.reserve(self.output, self.process.started, self.process.run_id)
+
+    @cached_property
+    def earlier(self) -> Earlier | None:
+        """The run that this one goes on with, as it was left. Raises ``ResultsError``."""
+        if self.process.earlier is None:
+            return None
+        from pytest_agenteval.results.resume import find_earlier
+
+        return find_earlier(self.process.earlier, self.output, self.root)
 
     @property
     def journal(self) -> Journal:
