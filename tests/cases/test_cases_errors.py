@@ -417,6 +417,7 @@ def test_a_large_file_is_refused(told: Told) -> None:
     ("text", "said"),
     [
         ("prompt: x\nmodels: ['']\n", "2:10: models is empty"),
+        ("[]\n", "1:1: no case: the list is empty"),
         ("prompt: x\npass: [1]\n", "2:7: pass: expected all, any, majority, a share from 0 to 1, or a fraction such as 2/3, found a list"),
         ("prompt: x\noutcome: []\n", "2:10: outcome: expected one of answer, refuse, clarify, no_data, found a list"),
         ("prompt: x\nbudget: {cost: '1'}\n", "2:16: budget.cost: expected a number, 0 or more, found '1'"),

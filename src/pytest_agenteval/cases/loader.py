@@ -104,6 +104,8 @@ def _cases(reader: Reader, roots: list[Node], rules: Rules) -> list[Case]:
 def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[Source]:
     """Every mapping of a document that stands for a case."""
     if root.id == "sequence":
+        if not root.value:
+            reader.error(root, "no case: the list is empty")
         for entry in root.value:
             yield from _source(reader, entry, strict, {}, None, several=True)
     elif root.id == "mapping":
