@@ -24,7 +24,8 @@ for path in files:
     found = claim(path, root=path.parents[1])
     cases += len(load_cases(path, checks=registry, claimed=found.strict, databases=["shop"]).cases)
 ours = time.process_time() - begin
-heavy = [name for name in ("pydantic", "numpy", "pandas", "duckdb", "sqlalchemy", "sqlglot") if name in sys.modules]
+watched = ("pydantic", "numpy", "pandas", "duckdb", "sqlalchemy", "sqlglot")
+heavy = [name for name in watched if name in sys.modules]
 
 import yaml
 
