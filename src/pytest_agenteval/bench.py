@@ -55,6 +55,7 @@ class CaseRun:
         self.rerun = rerun
         self.given = given
         self.raised: BaseException | None = None
+        self.logs: dict[int, str] = {}
         self.k, self.rule = run.attempts_of(case)
         self.agent: RunnableAgent | None = None
         self._futures: dict[int, CallFuture[Answer]] = {}
@@ -164,6 +165,7 @@ class CaseRun:
                 answer = self._call(self.agent, number, timeout)
             except AgentFailed as error:
                 self.raised = error.__cause__
+                self.logs[number] = error.logs
                 raise
             bill.cost = answer.cost
         return answer

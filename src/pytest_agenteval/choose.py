@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_agenteval.items import HELD, case_of, model_of, our_items
+from pytest_agenteval.items import case_of, model_of, our_items
 from pytest_agenteval.options import given, run_of
+from pytest_agenteval.planning import write_plan
 
 if TYPE_CHECKING:
     from pytest_agenteval.run import Run
@@ -29,8 +30,10 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
     if run.settings.run == "explicit" and not _asked_for(session, config):
         _skip_until_asked(session, items)
     if session.testsfailed and not config.getoption("continue_on_collection_errors"):
-        config.stash[HELD] = our_items(items)
+        held = our_items(items)
         items[:] = [item for item in items if case_of(item) is None]
+        if hasattr(config, "workerinput") and held:
+            write_plan(config, held)
 
 
 def _has_model(run: Run, item: pytest.Item) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.options import run_of
+from pytest_agenteval.overlap import end_calls
 
 if TYPE_CHECKING:
     from pytest_agenteval.results.baseline import Exit, Gate
@@ -24,6 +25,7 @@ class Ending:
     document: Document
     path: Path
     exit: Exit
+    calls: str = ""
 
 
 def finish_session(session: pytest.Session) -> Ending | None:
@@ -34,6 +36,7 @@ def finish_session(session: pytest.Session) -> Ending | None:
 
     config = session.config
     run = run_of(config)
+    calls = end_calls(config)
     folder = run.find_folder()
     if folder is None:
         return None
@@ -57,7 +60,7 @@ def finish_session(session: pytest.Session) -> Ending | None:
     )
     session.exitstatus = ending.status
     write_summaries(document, run.settings.summary, os.environ, run.root)
-    return Ending(document, path, ending)
+    return Ending(document, path, ending, calls.summary() if calls is not None else "")
 
 
 def _gates(run: Run, document: Document) -> list[Gate]:
@@ -88,6 +91,8 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
             reporter.section(line.text)
         else:
             reporter.write_line(line.text, **({line.style: True} if line.style else {}))
+    if ending.calls:
+        reporter.write_line(ending.calls, yellow=True)
     if ending.exit.warning:
         reporter.write_line(ending.exit.warning, yellow=True)
 

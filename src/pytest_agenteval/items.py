@@ -18,7 +18,7 @@ else:
     FailedType = pytest.fail.Exception
 
 RUN: pytest.StashKey[Run] = pytest.StashKey()
-HELD: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+SESSION: pytest.StashKey[pytest.Session] = pytest.StashKey()
 FOUND: pytest.StashKey[bool] = pytest.StashKey()
 
 

@@ -30,6 +30,7 @@ class Live:
         self.held_back = False
         self.ending: Any = None
         self.token: Path | None = None
+        self.login: str | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -77,14 +78,18 @@ class Live:
         if self.token is None:
             import tempfile
 
+            from pytest_agenteval.options import run_of
+
             handle, name = tempfile.mkstemp(prefix="agenteval-")
             with open(handle, "w", encoding="ascii") as file:
                 file.write(self.run_id)
             self.token = Path(name)
+            self.login = run_of(self.config).login()
         facts = {
             "run_id": self.run_id,
             "stamp": self.stamp,
             "token": str(self.token),
+            "login": self.login,
             "earlier": self._go_on(),
         }
         node.workerinput["agenteval"] = json.dumps(facts)
@@ -106,7 +111,8 @@ class Live:
         self.ended = True
         if self.token is not None:
             self.token.unlink(missing_ok=True)
-        if self.held_back and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+        going_on = self.config.getoption("continue_on_collection_errors")
+        if self.held_back and not going_on and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._cases_ran():
             from pytest_agenteval.finish import finish_session

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.items import RUN
+from pytest_agenteval.items import RUN, SESSION
 from pytest_agenteval.option_table import OPTIONS, Option
 
 if TYPE_CHECKING:
@@ -146,7 +146,9 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
     token = Path(facts["token"])
     local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
     name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
-    return Process(name, facts["run_id"], facts["stamp"], local, facts["earlier"])
+    return Process(
+        name, facts["run_id"], facts["stamp"], local=local, earlier=facts["earlier"], login=facts.get("login")
+    )
 
 
 def _earlier(root: Path, settings: Settings) -> str | None:
@@ -166,8 +168,14 @@ def _earlier(root: Path, settings: Settings) -> str | None:
     return str(found)
 
 
-def close_run(config: pytest.Config) -> None:
-    """End what the run of this process has started."""
-    if RUN in config.stash:
-        config.stash[RUN].close()
-        del config.stash[RUN]
+def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
+    """End what the run of this process has started; what cannot be ended may not delay its exit."""
+    if RUN not in config.stash:
+        return
+    abandoned += config.stash[RUN].close()
+    del config.stash[RUN]
+    if abandoned and SESSION in config.stash:
+        from pytest_agenteval.agents.concurrency import leave_hard_at_exit
+
+        session = config.stash[SESSION]
+        leave_hard_at_exit(lambda: int(session.exitstatus))

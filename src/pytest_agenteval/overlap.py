@@ -16,13 +16,42 @@ from pytest_agenteval.options import run_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_agenteval.agents.calling import AgentRuntime
     from pytest_agenteval.agents.concurrency import CallPool, PoolReport
     from pytest_agenteval.bench import CaseRun
 
 POOL: pytest.StashKey[CallPool] = pytest.StashKey()
+ENDED: pytest.StashKey[PoolReport] = pytest.StashKey()
 EARLY: pytest.StashKey[CaseRun] = pytest.StashKey()
 TOLD: pytest.StashKey[bool] = pytest.StashKey()
 OURS = ("agenteval_model", "agenteval_databases", "request")
+
+
+class OutputWatch:
+    """Keeps what agents print out of other items' output: pytest replaces ``sys.stdout`` in every phase."""
+
+    def __init__(self, runtime: AgentRuntime) -> None:
+        self._runtime = runtime
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Capturing begins."""
+        self._runtime.watch_output()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        """Capturing begins."""
+        self._runtime.watch_output()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        """Capturing begins."""
+        self._runtime.watch_output()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self) -> None:
+        """Capturing has ended."""
+        self._runtime.watch_output()
 
 
 def pool_of(config: pytest.Config) -> CallPool | None:
@@ -34,6 +63,7 @@ def pool_of(config: pytest.Config) -> CallPool | None:
         from pytest_agenteval.agents.concurrency import CallPool
 
         config.stash[POOL] = CallPool(size, stops_early=bool(config.getoption("maxfail", 0)))
+        config.pluginmanager.register(OutputWatch(run_of(config).runtime), "agenteval-output")
     return config.stash[POOL]
 
 
@@ -133,8 +163,7 @@ def early_run(item: pytest.Item) -> CaseRun | None:
 def end_calls(config: pytest.Config) -> PoolReport | None:
     """Begin no further call; says what became of those under way."""
     pool = config.stash.get(POOL, None)
-    if pool is None:
-        return None
-    report = pool.shutdown()
-    del config.stash[POOL]
-    return report
+    if pool is not None:
+        del config.stash[POOL]
+        config.stash[ENDED] = pool.shutdown()
+    return config.stash.get(ENDED, None)

@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Remember what is to run, after every other plugin has chosen."""
     if has_cases(session.config):
-        from pytest_agenteval.running import plan
+        from pytest_agenteval.planning import plan
 
         plan(session)
 
@@ -105,4 +105,10 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what the run has started."""
-    close_run(config)
+    abandoned: tuple[str, ...] = ()
+    if has_cases(config):
+        from pytest_agenteval.overlap import end_calls
+
+        report = end_calls(config)
+        abandoned = report.abandoned if report is not None else ()
+    close_run(config, abandoned)

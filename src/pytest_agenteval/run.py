@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,7 @@ class Process:
     """Which process of which run this is.
 
     ``local``: it can see the controller's files. ``earlier`` is the run that this one goes on with.
+    ``login``: the controller's session with a nao server, which its workers share.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Process:
     stamp: str
     local: bool = True
     earlier: str | None = None
+    login: str | None = field(default=None, repr=False)
 
     @property
     def started(self) -> datetime:
@@ -222,8 +224,25 @@ class Run:
         """What kinds of agents may need to build theirs."""
         from pytest_agenteval.agents.base import AgentContext
 
-        services = {"models": self.models, "databases": self.databases, "project": self.project}
+        services = {
+            "models": self.models,
+            "databases": self.databases,
+            "project": self.project,
+            "nao_token": self.process.login,
+        }
         return AgentContext(root=self.root, settings=self.settings, redactor=self.redactor, services=services)
+
+    def login(self) -> str | None:
+        """A session with the nao server that is the target, for the workers of this run to share."""
+        if self.settings.target is None or self.settings.run == "explicit":
+            return None
+        if self.settings.target.partition(":")[0] not in ("nao", "dazense", "pda"):
+            return None
+        from pytest_agenteval.agents.base import AgentContext
+        from pytest_agenteval.agents.nao import login_for_workers
+
+        context = AgentContext(root=self.root, settings=self.settings, redactor=self.redactor)
+        return login_for_workers(self.settings.target, context)
 
     # -- databases, models of ours ----------------------------------------------------------
 
@@ -380,13 +399,19 @@ class Run:
         if self._journal is not None:
             self._journal.close()
 
-    def close(self) -> None:
-        """End what this process has started."""
-        if "databases" in self.__dict__:
-            self.databases.close()
-        if "runtime" in self.__dict__:
-            self.runtime.shutdown()
+    def close(self) -> tuple[str, ...]:
+        """End what this process has started; returns the calls that could not be ended."""
+        if "models" in self.__dict__:
+            self.models.wire.abort()
+        abandoned = self.runtime.shutdown() if "runtime" in self.__dict__ else ()
+        opened = [self.databases] if "databases" in self.__dict__ else []
+        for databases in (*opened, *(found for _, found in self._given.values())):
+            databases.interrupt()
+            databases.close()
+        if "models" in self.__dict__:
+            self.models.wire.close()
         self.close_journal()
+        return abandoned
 
 
 def git_sha(root: Path) -> str | None:

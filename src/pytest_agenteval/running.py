@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.items import CaseError, CaseFailed, case_of, model_of, our_items, rerun_of
+from pytest_agenteval.items import CaseError, CaseFailed, case_of, model_of, rerun_of
 from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import early_run, start_calls
+from pytest_agenteval.planning import begin
 
 if TYPE_CHECKING:
     from pytest_agenteval.bench import Fixtures
@@ -17,30 +18,11 @@ if TYPE_CHECKING:
     from pytest_agenteval.run import Run
     from pytest_agenteval.types import CaseResult
 
-PLANNED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 PREFIX = "agenteval_"
 LONGEST = 1_000
 """Characters of a message on the wire; the whole one is in the results."""
-
-
-def plan(session: pytest.Session) -> None:
-    """Keep the items that are to run; they are written down when the first is about to."""
-    session.config.stash[PLANNED] = our_items(session.items)
-
-
-def begin(config: pytest.Config) -> Run:
-    """The run, with its folder made and every planned item written down."""
-    run = run_of(config)
-    run.begin(lambda: [_planned(run, item) for item in config.stash.get(PLANNED, [])])
-    return run
-
-
-def _planned(run: Run, item: pytest.Item) -> Any:
-    case = case_of(item)
-    assert case is not None
-    return run.planned_item(case, item.nodeid, model_of(item))
 
 
 def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
@@ -60,6 +42,10 @@ def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
     case_run = early_run(item) or case_run_of(item)
     start_calls(item, case_run, case_run_of)
     result = case_run.result()
+    for attempt in result.attempts:
+        logs = attempt.answer.logs if attempt.answer is not None else case_run.logs.get(attempt.number, "")
+        if logs:
+            item.add_report_section("call", "agent", run.redactor.text(logs))
     item.stash[SCALARS] = _scalars(run, item, case, result)
     if result.verdict == "error" and case_run.raised is not None and item.config.getoption("usepdb", False):
         raise case_run.raised

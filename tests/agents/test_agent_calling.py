@@ -13,7 +13,7 @@ import pytest
 
 from pytest_agenteval.agents.calling import AgentRuntime
 from pytest_agenteval.agents.targets import adapt
-from pytest_agenteval.errors import AgentFailed, AgentTimeout
+from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent
 from pytest_agenteval.types import Answer, Task, ToolCall, Usage
 
 
@@ -464,3 +464,162 @@ def test_overlapping_calls_keep_their_prints_and_logs_apart(capsys, caplog):
     runtime.shutdown()
     assert capsys.readouterr().out == "ours\n"
     assert caplog.records == []
+
+
+def test_exit_and_cancellation_in_an_async_agent_do_not_end_the_loop(runtime):
+    async def agent(prompt):
+        if prompt == "exit":
+            sys.exit(3)
+        if prompt == "cancel":
+            raise asyncio.CancelledError
+        if prompt == "interrupt":
+            raise KeyboardInterrupt
+        return prompt
+
+    with pytest.raises(AgentFailed, match=r"the agent called exit \(SystemExit: 3\)"):
+        ask(runtime, agent, "exit")
+    with pytest.raises(AgentFailed, match="CancelledError: the agent was cancelled"):
+        ask(runtime, agent, "cancel")
+    with pytest.raises(KeyboardInterrupt):
+        ask(runtime, agent, "interrupt")
+    assert ask(runtime, agent, "fine").text == "fine"
+
+
+def test_an_async_agent_that_swallows_its_cancellation_is_late_all_the_same(runtime):
+    async def agent(prompt):
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return "late"
+
+    with pytest.raises(AgentTimeout):
+        ask(runtime, agent, timeout=0.1)
+
+
+def test_a_sync_agent_with_a_loop_of_its_own_is_interrupted_too(runtime):
+    started = time.monotonic()
+    with pytest.raises(AgentTimeout):
+        ask(runtime, lambda prompt: asyncio.run(asyncio.sleep(30)), timeout=0.2)
+    assert time.monotonic() - started < 2
+
+
+def test_overlapping_calls_enter_an_agent_once_and_wait_for_it():
+    class Slow(Entered):
+        async def __aenter__(self):
+            await asyncio.sleep(0.05)
+            return await super().__aenter__()
+
+    runtime, agent = AgentRuntime(overlapping=True), Slow()
+    made = adapt(agent, "x")
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(runtime.call, made, Task((str(n),)), timeout=5) for n in range(4)]
+        assert [future.result().text for future in futures] == list("0123")
+    assert runtime.shutdown() == ()
+    assert agent.events == ["enter", "exit"]
+
+
+def test_an_agent_that_cannot_be_entered_is_tried_again_and_one_that_cannot_be_left_warns():
+    class Fails(Entered):
+        async def __aenter__(self):
+            if not self.events:
+                self.events.append("failed")
+                raise ConnectionError("no pool")
+            return await super().__aenter__()
+
+        async def __aexit__(self, *exc):
+            raise RuntimeError("will not leave canary-123")
+
+    runtime, agent = AgentRuntime(redact=lambda text: text.replace("canary-123", "***")), Fails()
+    with pytest.raises(AgentFailed, match="ConnectionError: no pool"):
+        ask(runtime, agent)
+    assert ask(runtime, agent, "b").text == "b"
+    with pytest.warns(UserWarning, match=r"leaving the agent Fails failed: .*will not leave \*\*\*"):
+        assert runtime.shutdown() == ()
+
+
+def test_entering_counts_against_the_deadline():
+    class Hangs(Entered):
+        async def __aenter__(self):
+            await asyncio.sleep(30)
+
+    runtime, agent = AgentRuntime(overlapping=True), Hangs()
+    made = adapt(agent, "x")
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(runtime.call, made, Task(("x",)), timeout=0.2) for _ in range(2)]
+        for future in futures:
+            with pytest.raises(AgentTimeout):
+                future.result()
+    assert runtime.shutdown() == ()
+
+
+def test_secrets_are_taken_out_of_errors_and_of_what_is_printed():
+    runtime = AgentRuntime(overlapping=True, redact=lambda text: text.replace("canary-123", "***"))
+
+    def agent(prompt):
+        print("connecting with canary-123")
+        if prompt == "fail":
+            raise ValueError("bad password canary-123")
+        return prompt
+
+    made = adapt(agent, "x")
+    with ThreadPoolExecutor(1) as pool:
+        assert (
+            pool.submit(runtime.call, made, Task(("a",)), timeout=5).result().logs == "connecting with ***\n"
+        )
+        with pytest.raises(AgentFailed, match=r"bad password \*\*\*") as caught:
+            pool.submit(runtime.call, made, Task(("fail",)), timeout=5).result()
+    assert caught.value.logs == "connecting with ***\n"
+    runtime.shutdown()
+
+
+def test_a_spent_budget_is_not_the_agents_error(runtime):
+    def agent(task):
+        if len(task.turns) == 2:
+            raise BudgetSpent("run budget: $5.00 spent")
+        return "x"
+
+    with pytest.raises(BudgetSpent):
+        ask(runtime, agent, "a", "b")
+
+
+def test_what_earlier_turns_gave_stays_known_when_a_later_one_fails(runtime):
+    def agent(task):
+        if len(task.turns) == 3:
+            raise AgentFailed("HTTP 500", answer=Answer(cost=0.5, tool_calls=(ToolCall("c"),)))
+        return Answer(text="x", cost=0.25, tool_calls=(ToolCall("a"),))
+
+    with pytest.raises(AgentFailed, match=r"^turn 3 of 3: HTTP 500$") as caught:
+        ask(runtime, agent, "a", "b", "c")
+    known = caught.value.answer
+    assert (known.cost, [call.turn for call in known.tool_calls]) == (1.0, [0, 1, 2])
+
+
+def test_long_output_is_cut_in_the_middle():
+    from pytest_agenteval.agents.capture import LARGEST, Output
+
+    output = Output()
+    output.write("a" * LARGEST)
+    output.write("b" * LARGEST)
+    text = output.text()
+    assert len(text) < LARGEST + 100
+    assert f"\n... {LARGEST} characters ...\n" in text
+
+
+def test_routed_streams_stay_streams(capsys):
+    runtime = AgentRuntime(overlapping=True)
+    plain = sys.stdout
+    runtime.watch_output()
+    runtime.watch_output()
+    assert sys.stdout is not plain
+    assert sys.stdout.encoding == plain.encoding
+    assert sys.stdout.errors == plain.errors
+    assert sys.stdout.isatty() is plain.isatty()
+    assert sys.stdout.writable()
+    assert not sys.stdout.closed
+    assert sys.stdout.buffer is plain.buffer
+    sys.stdout.close()
+    print("still here")
+    sys.stdout.flush()
+    runtime.shutdown()
+    assert sys.stdout is plain
+    assert capsys.readouterr().out == "still here\n"

@@ -241,3 +241,22 @@ def test_ctrl_c_ends_the_program(tmp_path, runtime):
 def test_nothing_is_left_running():
     found = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "args="], capture_output=True, text=True)
     assert "agent.py" not in found.stdout
+
+
+def test_programs_of_overlapping_calls_are_ended_when_the_run_ends(tmp_path):
+    from pytest_agenteval.agents.concurrency import CallPool
+
+    (tmp_path / "agent.py").write_text(
+        "import os, time\nopen(f'pid-{os.getpid()}', 'w').close()\ntime.sleep(60)\n"
+    )
+    agent = make_agent(f"command:{sys.executable} agent.py", AgentContext(root=tmp_path))
+    runtime, pool = AgentRuntime(overlapping=True), CallPool(3)
+    for number in range(3):
+        pool.submit(str(number), lambda: runtime.call(agent, Task(("x",)), timeout=50))
+    for _ in range(500):
+        if len(list(tmp_path.glob("pid-*"))) == 3:
+            break
+        time.sleep(0.02)
+    assert pool.shutdown(0).abandoned == ("0", "1", "2")
+    assert runtime.shutdown() == ()
+    assert not any(alive(int(path.name.partition("-")[2])) for path in tmp_path.glob("pid-*"))

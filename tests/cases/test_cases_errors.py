@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from pytest_agenteval.cases.document import Reader, compose
+from pytest_agenteval.cases.faults import locate
+from pytest_agenteval.validation import Fault
 
 Told = Callable[..., list[str]]
 
@@ -433,3 +438,13 @@ def test_a_large_file_is_refused(told: Told) -> None:
 )  # fmt: skip
 def test_more_faults(told: Told, text: str, said: str) -> None:
     assert told(text) == [f"tests/x.yml:{said}"]
+
+
+def test_a_fault_of_something_the_file_does_not_say_is_shown_at_the_whole(tmp_path: Path) -> None:
+    reader = Reader(tmp_path / "x.yml")
+    (root,), _ = compose(reader.path, "a: {b: [1]}\n")
+
+    assert locate(reader, root, Fault(("a", "c", "d"), "wrong")).start_mark.column == 3
+    assert locate(reader, root, Fault(("a", "b", 5), "wrong")).start_mark.column == 7
+    assert locate(reader, root, Fault(("a", "b", 0), "wrong")).start_mark.column == 8
+    assert locate(reader, root, Fault(("a", "b"), "unknown field")).start_mark.column == 4

@@ -173,3 +173,27 @@ def test_what_is_not_checked_is_told(dataset: Load) -> None:
         "expected: 'rows' is not checked; known: outcome, tool, model_name, measure, result_range, check_failed, "
         "guidance_rules_include"
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            "guidance_rules_include: 5",
+            "1:90: expected: rules: should be text or a list of texts (quote it), found 5",
+        ),
+        ("tool: 5", "1:72: expected: tool: should be text (quote it), found 5"),
+    ],
+)
+def test_a_wrong_value_is_shown_where_it_stands(dataset: Load, tmp_path: Path, more: str, said: str) -> None:
+    text = f"eval_test_cases: [{{id: a, prompt: b, expected: {{check_failed: c, {more}}}}}]\n"
+
+    assert [p.render(tmp_path) for p in dataset(text).errors] == [f"datasets/shop/dataset.yaml:{said}"]
+
+
+def test_a_fault_of_what_the_file_does_not_say_is_shown_at_the_expectation(
+    dataset: Load, tmp_path: Path
+) -> None:
+    text = "bundle_id: ' '\neval_test_cases: [{id: a, prompt: b, expected: {tool: t}}]\n"
+
+    assert dataset(text).errors[0].text == "bundle_id is empty"

@@ -9,7 +9,7 @@ import pytest
 from rawserver import http
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.nao import Login, build
+from pytest_agenteval.agents.nao import Login, build, login_for_workers
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import Models
@@ -356,3 +356,45 @@ def test_no_secret_is_in_errors(raw, agent) -> None:
     assert "password123" not in str(caught.value) + repr(caught.value.answer)
     assert isinstance(made.agent._login, Login)
     wire.close()
+
+
+def test_a_login_for_workers_is_a_token_or_nothing(raw) -> None:
+    target = f"nao:{raw.url}"
+    raw.says(TOKEN)
+    assert login_for_workers(target, AgentContext(environ=LOGIN)) == "TOKEN"
+    raw.says(replayed("auth_signin_wrong_password"))
+    assert login_for_workers(target, AgentContext(environ=LOGIN)) is None
+    assert login_for_workers(target, AgentContext(environ={})) is None
+    assert len(raw.requests) == 2
+
+
+CASE = "prompt: Total revenue?\nsql: SELECT 249595 AS total_revenue\n"
+
+
+@pytest.mark.parametrize("workers", ["0", "3"])
+def test_a_run_logs_in_once(raw, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers) -> None:
+    for name, value in LOGIN.items():
+        monkeypatch.setenv(name, value)
+    logins: list[str] = []
+
+    def answers(first: str, headers: dict[str, str]) -> bytes:
+        if "sign-in" in first:
+            logins.append(first)
+            return http(200, {"token": "canary-token-1"})
+        return RUN if headers["authorization"] == "Bearer canary-token-1" else http(401, {"error": "no"})
+
+    raw.answers = answers
+    pytester.makeini("[pytest]\nagenteval_databases = shop = duckdb:///:memory:\n")
+    folder = pytester.mkdir("tests")
+    for number in range(6):
+        (folder / f"case_{number}.yml").write_text(CASE)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:asyncio", "-n", workers, "--agent-target", f"nao:{raw.url}", "-l", "--showlocals"
+    )
+    result.assert_outcomes(passed=6)
+    assert len(logins) == 1
+    written = [path.read_text(errors="replace") for path in pytester.path.rglob("*") if path.is_file()]
+    assert len(written) >= 8
+    for text in [*written, result.stdout.str(), result.stderr.str()]:
+        assert "canary-token-1" not in text
+        assert LOGIN["NAO_PASSWORD"] not in text

@@ -370,3 +370,16 @@ def test_httpx_is_not_imported_before_the_first_request() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_a_wire_that_nobody_closes_leaves_no_socket_open(raw) -> None:
+    raw.says(OK)
+    code = (
+        "import sys, gc; from pytest_agenteval.llm.wire import Wire\n"
+        "def ask(): Wire().send('GET', sys.argv[1], service='server')\n"
+        "ask(); gc.collect(); kept = Wire(); kept.send('GET', sys.argv[1], service='server')\n"
+    )
+    raw.says(then=OK)
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, raw.url]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_agenteval.errors import AgentFailed
 from pytest_agenteval.redaction import Redactor
 from pytest_agenteval.settings import Settings
 from pytest_agenteval.types import Task
@@ -107,7 +108,11 @@ class RunnableAgent:
     def model_name(self) -> str:
         """What results call the model when no ``--agent-model`` was given (never empty)."""
         recorded = getattr(self.agent, "recorded_model", None)
-        return self.default_model or (recorded() if callable(recorded) else None) or self.name
+        try:
+            only = recorded() if callable(recorded) else None
+        except AgentFailed:  # an unreadable recording: said when it is asked
+            only = None
+        return self.default_model or only or self.name
 
 
 def cannot(kind: str, *honoured: str) -> dict[str, str]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.agents.base import RunnableAgent
 from pytest_agenteval.agents.capture import OutputRouter
 from pytest_agenteval.agents.conversation import converse
-from pytest_agenteval.agents.faults import failed
-from pytest_agenteval.agents.guards import Worker, in_a_thread, in_main_thread
-from pytest_agenteval.agents.loop import CANCEL_GRACE, LoopThread, closed
+from pytest_agenteval.agents.faults import failed, overdue
+from pytest_agenteval.agents.guards import CANCEL_GRACE, Worker, in_a_thread, in_main_thread
 from pytest_agenteval.agents.normalize import normalize
-from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent
+from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.types import Answer, Task
+
+if TYPE_CHECKING:
+    from pytest_agenteval.agents.loop import LoopThread
 
 OWN_GRACE = 0.8
 """Seconds past the deadline for agents that end by themselves: the guard is only their backstop."""
@@ -32,16 +36,26 @@ class AgentRuntime:
 
     ``thread``: Python agents run in a thread even at concurrency 1, for a hard deadline.
     ``overlapping``: calls overlap, so what they print and log is routed into their answers.
+    ``redact`` takes secrets out of the text of errors and of what agents print.
     """
 
-    def __init__(self, *, thread: bool = False, overlapping: bool = False, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        thread: bool = False,
+        overlapping: bool = False,
+        root: Path | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._thread = thread
         self._root = root
-        self._loop = LoopThread()
+        self._redact = redact
         self._router = OutputRouter() if overlapping else None
         self._lock = threading.Lock()
-        self._entered: dict[int, Any] = {}
-        self._left: list[tuple[str, Worker]] = []
+        self._loop: LoopThread | None = None
+        self._entered: dict[int, _Entered] = {}
+        self._workers: list[tuple[str, Worker]] = []
+        self._closers: dict[int, Any] = {}
 
     def call(
         self,
@@ -59,110 +73,117 @@ class AgentRuntime:
         thread in one of its own that is left behind when overdue. ``key`` names the call when it is
         left; ``on_overdue`` is called by a watchdog 5 s past the deadline while it still blocks the
         main thread. Raises ``AgentFailed`` (``__cause__``: what the agent raised) or ``AgentTimeout``;
-        ``BudgetSpent``, KeyboardInterrupt and
-        pytest's outcomes pass through.
+        ``BudgetSpent``, KeyboardInterrupt and pytest's outcomes pass through.
         """
         started = time.monotonic()
         deadline = started + timeout
         task = replace(task, limits=replace(task.limits, timeout=timeout, deadline=deadline))
-        logs: list[str] = []
-
-        def work() -> Answer:
-            if self._router is None:
-                return self._attempt(agent, task, deadline, timeout)
-            with self._router.capture() as output:
-                try:
-                    return self._attempt(agent, task, deadline, timeout)
-                finally:
-                    logs.append(output.text())
-
+        call = _Call(agent, task, deadline, timeout, key or agent.name)
+        if hasattr(agent.agent, "close"):
+            with self._lock:
+                self._closers[id(agent.agent)] = agent.agent
         try:
-            answer = self._guarded(work, agent, deadline, timeout, key, on_overdue)
-        except AgentFailed as error:
-            error.logs = error.logs or "".join(logs)
-            raise
+            answer = self._guarded(call, on_overdue)
         except BudgetSpent:
             raise
         except (Exception, SystemExit, GeneratorExit) as error:
-            raise failed(error, self._root, "".join(logs)) from error
+            made = failed(error, self._root, self._redact("".join(call.logs)))
+            made.args = (self._redact(str(made)),)
+            if made is error:
+                raise
+            raise made from error
         duration = answer.duration_ms if agent.kind == "replay" else None
         if duration is None:
             duration = round((time.monotonic() - started) * 1000, 3)
-        return replace(answer, duration_ms=duration, logs=answer.logs + "".join(logs))
+        logs = self._redact(answer.logs + "".join(call.logs))
+        return replace(answer, duration_ms=duration, logs=logs)
 
-    def _guarded(
-        self,
-        work: Callable[[], Answer],
-        agent: RunnableAgent,
-        deadline: float,
-        timeout: float,
-        key: str,
-        on_overdue: Callable[[], None] | None,
-    ) -> Answer:
+    def _guarded(self, call: _Call, on_overdue: Callable[[], None] | None) -> Answer:
+        agent = call.agent
         grace = OWN_GRACE if agent.own else ASYNC_GRACE if agent.is_async else 0.0
+        work = functools.partial(self._captured, call)
         if threading.current_thread() is threading.main_thread() and (agent.own or not self._thread):
             return in_main_thread(
-                work, deadline, timeout, grace=grace, on_overdue=on_overdue, root=self._root
+                work, call.deadline, call.timeout, grace=grace, on_overdue=on_overdue, root=self._root
             )
-        name = key or agent.name
         return in_a_thread(
             work,
-            deadline,
-            timeout,
-            name=f"agenteval-call {name}",
+            call.deadline,
+            call.timeout,
+            name=f"agenteval-call {call.key}",
             grace=grace,
-            abandon=lambda worker: self._abandon(name, worker),
+            started=lambda worker: self._remember(call.key, worker),
             root=self._root,
         )
 
-    def _abandon(self, name: str, worker: Worker) -> None:
+    def _remember(self, key: str, worker: Worker) -> None:
         with self._lock:
-            self._left.append((name, worker))
+            self._workers = [entry for entry in self._workers if entry[1].is_alive()]
+            self._workers.append((key, worker))
 
-    def _attempt(self, agent: RunnableAgent, task: Task, deadline: float, timeout: float) -> Answer:
-        fresh = agent.fresh is not None
-        if agent.fresh is not None:
-            made = self._awaited(agent.fresh(), deadline, timeout)
-            agent = replace(made, fresh=None)
-        self._enter(agent, deadline, timeout)
+    def _captured(self, call: _Call) -> Answer:
+        if self._router is None:
+            return self._attempt(call)
+        with self._router.capture() as output:
+            try:
+                return self._attempt(call)
+            finally:
+                call.logs.append(output.text())
+
+    def _attempt(self, call: _Call) -> Answer:
+        fresh = call.agent.fresh
+        if fresh is None:
+            self._enter(call.agent, call)
+            return self._answers(call.agent, call)
+        agent = replace(self._awaited(fresh(), call), fresh=None)
+        self._enter(agent, call)
         try:
-            return self._answers(agent, task, deadline, timeout)
+            return self._answers(agent, call)
         finally:
-            if fresh:
-                self.release(agent)
+            self.release(agent)
 
-    def _answers(self, agent: RunnableAgent, task: Task, deadline: float, timeout: float) -> Answer:
+    def _answers(self, agent: RunnableAgent, call: _Call) -> Answer:
         def ask(turn: Task) -> Answer:
-            raw = self._awaited(agent.agent.run(turn), deadline, timeout)
-            return normalize(raw, agent.place)
+            return normalize(self._awaited(agent.agent.run(turn), call), agent.place)
 
-        return ask(task) if agent.whole else converse(task, ask, self._root)
+        return ask(call.task) if agent.whole else converse(call.task, ask, self._root)
 
-    def _awaited(self, value: Any, deadline: float, timeout: float) -> Any:
-        return self._loop.run(value, deadline, timeout) if inspect.isawaitable(value) else value
+    def _awaited(self, value: Any, call: _Call) -> Any:
+        if not inspect.isawaitable(value):
+            return value
+        return self._loop_thread().run(value, call.deadline, call.timeout)
 
-    def _enter(self, agent: RunnableAgent, deadline: float, timeout: float) -> None:
+    def _loop_thread(self) -> LoopThread:
+        from pytest_agenteval.agents.loop import LoopThread
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = LoopThread()
+            return self._loop
+
+    def _enter(self, agent: RunnableAgent, call: _Call) -> None:
         """``__aenter__`` on the loop, once per object; kept until ``release`` or ``shutdown``."""
         obj = agent.entered
         if obj is None:
             return
         with self._lock:
-            if id(obj) in self._entered:
-                return
-            self._entered[id(obj)] = obj
+            entered = self._entered.setdefault(id(obj), _Entered(obj))
+        if not entered.lock.acquire(timeout=max(call.deadline - time.monotonic(), 0)):
+            raise overdue(call.timeout, None)
         try:
-            self._loop.run(type(obj).__aenter__(obj), deadline, timeout)
-        except BaseException:
-            with self._lock:
-                self._entered.pop(id(obj), None)
-            raise
+            if not entered.done:
+                self._awaited(type(obj).__aenter__(obj), call)
+                entered.done = True
+        finally:
+            entered.lock.release()
 
     def release(self, agent: RunnableAgent, timeout: float = 5.0) -> None:
         """``__aexit__`` for an agent that was entered: one attempt's, or that of a fixture torn down."""
         with self._lock:
-            obj = self._entered.pop(id(agent.entered), None)
-        if obj is not None:
-            self._loop.run(type(obj).__aexit__(obj, None, None, None), time.monotonic() + timeout, timeout)
+            entered = self._entered.pop(id(agent.entered), None)
+        if entered is not None and entered.done:
+            exit_ = type(entered.obj).__aexit__(entered.obj, None, None, None)
+            self._loop_thread().run(exit_, time.monotonic() + timeout, timeout)
 
     def watch_output(self) -> None:
         """Route output again after pytest replaced ``sys.stdout`` (at the start of a phase)."""
@@ -170,33 +191,57 @@ class AgentRuntime:
             self._router.install()
 
     def shutdown(self, wait: float = 2.0) -> tuple[str, ...]:
-        """Leave async agents, stop the loop, wait for threads; names of calls that are still running.
+        """Leave async agents, end programs, stop the loop, wait for threads.
 
-        All of it takes about ``wait`` seconds at most.
+        All of it takes about ``wait`` seconds at most. Returns the keys of calls that still run: then
+        ``concurrency.leave_hard_at_exit`` is needed.
         """
         end = time.monotonic() + wait
         with self._lock:
-            entered, left = list(self._entered.values()), list(self._left)
+            entered, workers = list(self._entered.values()), list(self._workers)
+            closers = list(self._closers.values())
             self._entered.clear()
-        for obj in entered:
-            self._leave(obj, end)
-        for _, worker in left:
+            self._closers.clear()
+        for entry in entered:
+            self._leave(entry, end)
+        for agent in closers:
+            agent.close()
+        stuck = self._loop.close(max(end - time.monotonic(), 0.1)) if self._loop else []
+        for _, worker in workers:
             worker.join(max(end - time.monotonic(), 0))
-        stuck = self._loop.close(max(end - time.monotonic(), 0.1))
         if self._router is not None:
             self._router.remove()
-        names = [name for name, worker in left if worker.is_alive()]
+        names = [name for name, worker in workers if worker.is_alive()]
         return (*names, *(f"event loop ({thread.name})" for thread in stuck))
 
-    def _leave(self, obj: Any, end: float) -> None:
-        exit_ = type(obj).__aexit__(obj, None, None, None)
-        left = max(end - time.monotonic(), 0)
-        if not left:
-            closed(exit_)
+    def _leave(self, entry: _Entered, end: float) -> None:
+        left = end - time.monotonic()
+        if not entry.done or left <= 0:
             return
         try:
-            self._loop.run(exit_, time.monotonic() + left, left)
-        except (Exception, AgentTimeout) as error:
-            import warnings
+            exit_ = type(entry.obj).__aexit__(entry.obj, None, None, None)
+            self._loop_thread().run(exit_, end, left)
+        except Exception as error:
+            name = type(entry.obj).__name__
+            warnings.warn(f"leaving the agent {name} failed: {self._redact(repr(error))}", stacklevel=2)
 
-            warnings.warn(f"leaving the agent {type(obj).__name__} failed: {error!r}", stacklevel=2)
+
+@dataclass(slots=True)
+class _Call:
+    """One attempt under way; ``logs`` is what it printed."""
+
+    agent: RunnableAgent
+    task: Task
+    deadline: float
+    timeout: float
+    key: str
+    logs: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Entered:
+    """An object with ``__aenter__``; whoever comes first enters it, the others wait."""
+
+    obj: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    done: bool = False

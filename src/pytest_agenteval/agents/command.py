@@ -8,9 +8,10 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,10 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         raise SettingsError(f"--agent-target {target}: {error}") from error
     if not words:
         raise SettingsError("--agent-target command: names no program; for example command:python agent.py")
-    environ = {key: value for key, value in context.environ.items() if key != "PYTEST_CURRENT_TEST"}
     return RunnableAgent(
         kind="command",
         name=target,
-        agent=Command(words, context.root, environ, context.redactor),
+        agent=Command(words, context.root, context.environ, context.redactor),
         place=f"command: {line}",
         own=True,
         cannot=cannot("command"),
@@ -67,14 +67,32 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class Command:
-    """Starts the program once per turn. It does not learn the name of the test that runs."""
+    """Starts the program once per turn, in a process group of its own.
 
-    words: tuple[str, ...]
-    folder: Path
-    environ: Mapping[str, str]
-    redactor: Redactor
+    The program does not learn the name of the test that runs.
+    """
+
+    def __init__(
+        self, words: tuple[str, ...], folder: Path, environ: Mapping[str, str], redactor: Redactor
+    ) -> None:
+        self.words = words
+        self.folder = folder
+        self.environ = environ
+        self.redactor = redactor
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def close(self) -> None:
+        """End every program that still runs, and what they started."""
+        with self._lock:
+            running = list(self._running)
+        for process in running:
+            _signal(process, signal.SIGTERM)
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(TERM_GRACE)
+            _signal(process, signal.SIGKILL)
 
     def run(self, task: Task) -> Answer:
         """Raises ``AgentFailed``: not to be started, exit code, no JSON; ``AgentTimeout`` at the deadline."""
@@ -92,6 +110,8 @@ class Command:
 
     def _talk(self, data: bytes, left: float, timeout: float) -> tuple[str, str, int]:
         process = self._start()
+        with self._lock:
+            self._running.add(process)
         try:
             stdout, stderr = process.communicate(data, timeout=left)
         except subprocess.TimeoutExpired:
@@ -102,6 +122,9 @@ class Command:
         except BaseException:
             _end(process)
             raise
+        finally:
+            with self._lock:
+                self._running.discard(process)
         return _text(stdout), _text(stderr), process.returncode
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -112,7 +135,7 @@ class Command:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self.folder,
-                env=self.environ,
+                env={name: value for name, value in self.environ.items() if name != "PYTEST_CURRENT_TEST"},
                 start_new_session=True,
             )
         except OSError as error:

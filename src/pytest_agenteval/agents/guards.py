@@ -21,6 +21,9 @@ T = TypeVar("T")
 WATCHDOG_GRACE = 5.0
 """Seconds past the deadline after which the watchdog speaks, and after which the alarm repeats."""
 
+CANCEL_GRACE = 1.0
+"""Seconds a cancelled async agent has to end before its event loop counts as stuck."""
+
 
 class Overdue(BaseException):
     """Raised inside the agent by the alarm; no ``except Exception`` of the agent stops it."""
@@ -128,25 +131,20 @@ def in_a_thread(
     *,
     name: str,
     grace: float = 0.0,
-    abandon: Callable[[Worker], None],
+    started: Callable[[Worker], None] | None = None,
     root: Path | None = None,
 ) -> T:
     """Run ``work`` in a thread and wait until ``deadline + grace``; then it is left behind.
 
-    ``abandon`` is told the thread that goes on. Raises ``AgentTimeout`` or what ``work`` raised.
+    ``started`` is told the thread. Raises ``AgentTimeout`` or what ``work`` raised.
     """
     worker = Worker(work, name)
     worker.start()
-    try:
-        ended = worker.done.wait(max(deadline + grace - time.monotonic(), 0))
-    except BaseException:
-        abandon(worker)
-        raise
-    if not ended:
+    if started is not None:
+        started(worker)
+    if not worker.done.wait(max(deadline + grace - time.monotonic(), 0)):
         frame = sys._current_frames().get(worker.ident or 0)
-        place = where_now(frame, root)
-        abandon(worker)
-        raise overdue(timeout, place)
+        raise overdue(timeout, where_now(frame, root))
     if worker.error is not None:
         raise worker.error
     result: T = worker.result

@@ -264,12 +264,14 @@ class _Sender:
         headers = self.agent.config.headers
         filled = headers.fill(self.values) if headers else {}
         texts = {name: "" if value is None else str(value) for name, value in filled.items()}
+        if "accept" not in map(str.lower, texts):
+            texts["Accept"] = "application/json"
         try:
             reply = self.agent.wire.send(
                 method,
                 url,
                 service=SERVICE,
-                headers={"Accept": "application/json", **texts},
+                headers=texts,
                 json=body,
                 deadline=self.task.limits.deadline,
             )

@@ -9,12 +9,14 @@ import time
 from collections.abc import Awaitable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeout
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_agenteval.agents.faults import overdue, where
+from pytest_agenteval.agents.guards import CANCEL_GRACE
+from pytest_agenteval.errors import AgentFailed
 
-CANCEL_GRACE = 1.0
-"""Seconds a cancelled agent has to end before its loop counts as stuck."""
+Outcome: TypeAlias = tuple[Any, BaseException | None]
+"""What an awaitable gave: its result, or what it raised."""
 
 
 class LoopThread:
@@ -32,27 +34,29 @@ class LoopThread:
         Raises ``AgentTimeout`` then, else what it raised.
         """
         loop = self._started()
-        future: Future[Any] = Future()
+        future: Future[Outcome] = Future()
         context = contextvars.copy_context()
-        task: list[asyncio.Task[Any]] = []
+        task: list[asyncio.Task[Outcome]] = []
 
         def begin() -> None:
-            made = loop.create_task(_within(awaitable, deadline, timeout), context=context)
+            made = loop.create_task(_outcome(awaitable, deadline, timeout), context=context)
             task.append(made)
             made.add_done_callback(lambda done: _hand_over(done, future))
 
         loop.call_soon_threadsafe(begin)
         try:
-            return future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
-        except WaitTimeout as error:
-            if future.done():
-                return future.result()
-            self._leave(loop)
-            raise overdue(timeout, None) from error
-        except BaseException:
+            result, error = future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
+        except WaitTimeout:
             if not future.done():
-                loop.call_soon_threadsafe(lambda: [made.cancel() for made in task])
+                self._leave(loop)
+                raise overdue(timeout, None) from None
+            result, error = future.result()
+        except BaseException:
+            loop.call_soon_threadsafe(lambda: [made.cancel() for made in task])
             raise
+        if error is not None:
+            raise error
+        return result
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -85,24 +89,30 @@ class LoopThread:
         return [entry for entry in stuck if entry.is_alive()]
 
 
-async def _within(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Any:
+async def _outcome(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Outcome:
+    """The result or the error. Nothing is raised: SystemExit in a task would end the loop for all."""
     limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
     try:
         async with limit:
-            return await awaitable
+            result = await awaitable
+        return (None, overdue(timeout, None)) if limit.expired() else (result, None)
     except TimeoutError as error:
         if not limit.expired():
-            raise
+            return None, error
         cancelled = error.__cause__ or error.__context__
         place = where(cancelled.__traceback__) if cancelled is not None else None
-        raise overdue(timeout, place) from None
+        return None, overdue(timeout, place)
+    except asyncio.CancelledError as error:
+        made = AgentFailed("CancelledError: the agent was cancelled")
+        made.__cause__ = error
+        return None, made
+    except BaseException as error:  # raised in the thread that waits
+        return None, error
 
 
-def _hand_over(done: asyncio.Task[Any], future: Future[Any]) -> None:
+def _hand_over(done: asyncio.Task[Outcome], future: Future[Outcome]) -> None:
     if done.cancelled():
-        future.set_exception(asyncio.CancelledError("the agent was cancelled"))
-    elif done.exception() is not None:
-        future.set_exception(done.exception())
+        future.set_result((None, AgentFailed("CancelledError: the agent was cancelled")))
     else:
         future.set_result(done.result())
 

@@ -21,13 +21,13 @@ from pytest_agenteval.llm.wire import Wire
 from pytest_agenteval.types import Answer, Prices, Task, ToolCall, Usage, WireAttempt
 
 DEFAULT_URL = "http://localhost:5005"
+LOGIN_SECONDS = 15.0  # for the login before the workers start
 CLARIFYING = "clarification"  # the server's tool that asks the user; a run that calls it ends there
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
     """The agent of ``nao:URL``, ``dazense:URL`` or ``pda:URL``; the URL defaults to ``BACKEND_URL``."""
-    kind, _, url = target.partition(":")
-    address = (url or context.environ.get("BACKEND_URL") or DEFAULT_URL).rstrip("/")
+    kind, address = _server(target, context)
     models = models_of(context)
     login = Login(kind, address, models.wire, context)
     return RunnableAgent(
@@ -39,6 +39,26 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         own=True,
         cannot=cannot("nao"),
     )
+
+
+def login_for_workers(target: str, context: AgentContext) -> str | None:
+    """A token that the workers of a run share (``services["nao_token"]``), so that they log in once.
+
+    ``None`` when the login fails: then each case says why by itself.
+    """
+    kind, address = _server(target, context)
+    wire = Wire(retries=0, redact=context.redactor)
+    try:
+        return Login(kind, address, wire, context).session(time.monotonic() + LOGIN_SECONDS).token
+    except AgentFailed:
+        return None
+    finally:
+        wire.close()
+
+
+def _server(target: str, context: AgentContext) -> tuple[str, str]:
+    kind, _, url = target.partition(":")
+    return kind, (url or context.environ.get("BACKEND_URL") or DEFAULT_URL).rstrip("/")
 
 
 def models_of(context: AgentContext) -> Models:

@@ -18,6 +18,7 @@ DECISIONS = ("allow", "block", "needs_clarification")
 EXPECTED = (
     "outcome", "tool", "model_name", "measure", "result_range", "check_failed", "guidance_rules_include",
 )  # fmt: skip
+_WORDS = {"decision": "outcome", "rules": "guidance_rules_include", "metrics": "measure"}
 POLICY = "policies/policy.yml"
 """Where dazense keeps the policy, relative to the project."""
 
@@ -145,7 +146,10 @@ def _checks(reader: Reader, raw: Sequence[Mapping[str, Any]], node: Node, rules:
         check = rules.checks.parse(entry)
         if isinstance(check, list):
             for fault in check:
-                reader.error(locate(reader, node, fault), f"expected: {fault.text}")
+                # the fault speaks of the check's field, the place is that of dazense's word
+                words = [_WORDS.get(str(step), step) for step in fault.path]
+                place = locate(reader, node, replace(fault, path=tuple(words)))
+                reader.error(place, f"expected: {fault.text}")
         else:
             checks.append(check)
     return checks

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS: dict[str, str] = {
+    "check": "every fault of every case file at once; with --references every reference run twice",
     "diff": "what got worse between two runs (exit 1 when something did)",
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML or JSON",
+    "schema": "the JSON Schema of case files; --write points files at it",
+    "test": "the short flags of nao test and pda test, as a pytest command",
 }
 """Command name -> its one-line help; the module is ``cli.<name with _>``."""
 

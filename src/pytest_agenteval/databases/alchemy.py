@@ -195,8 +195,8 @@ def open_source(source: Source, path: Path | None, *, keep: bool) -> SqlEngine:
         package = DRIVERS.get(backend)
         hint = f'pip install "{package}"' if package else f"install the SQLAlchemy dialect for {backend}"
         raise DatabaseError(f"{source.where}: no driver for {backend} ({error}); {hint}") from error
-    except sqlalchemy.exc.ArgumentError as error:
-        raise failed(source.where, error) from error
+    except (sqlalchemy.exc.ArgumentError, ValueError) as error:
+        raise DatabaseError(f"{source.where}: the URL cannot be read: {type(error).__name__}") from error
 
 
 def _sqlite_engine(path: Path | None) -> Any:

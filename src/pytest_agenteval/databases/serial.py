@@ -106,16 +106,15 @@ def _form(kind: type) -> tuple[str, Callable[[Any], Any], Callable[[Any], Any]]:
     return _FORMS[kind]
 
 
-def _zone(zone: datetime.tzinfo | None) -> Any:
-    """A zone by name or by its offset in seconds."""
-    if zone is None:
+def _zone(value: Any) -> Any:
+    """The zone of a moment: by name, else (fixed offsets, pytz) its offset in seconds."""
+    if value.tzinfo is None:
         return None
-    key = getattr(zone, "key", None)
-    if key is not None:
-        return str(key)
-    offset = zone.utcoffset(None)
-    if type(zone) is not datetime.timezone or offset is None:
-        raise NotSerialisable(repr(zone))
+    if isinstance(value.tzinfo, zoneinfo.ZoneInfo) and value.tzinfo.key:
+        return value.tzinfo.key
+    offset = value.utcoffset()
+    if offset is None:
+        raise NotSerialisable(repr(value.tzinfo))
     return offset.total_seconds()
 
 
@@ -128,7 +127,7 @@ def _zone_back(entry: Any) -> datetime.tzinfo | None:
 
 
 def _datetime(value: datetime.datetime) -> Any:
-    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value.tzinfo), value.fold]
+    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value), value.fold]
 
 
 def _datetime_back(entry: Any) -> datetime.datetime:
@@ -137,7 +136,7 @@ def _datetime_back(entry: Any) -> datetime.datetime:
 
 
 def _time(value: datetime.time) -> Any:
-    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value.tzinfo), value.fold]
+    return [value.replace(tzinfo=None, fold=0).isoformat(), _zone(value), value.fold]
 
 
 def _time_back(entry: Any) -> datetime.time:

@@ -146,7 +146,8 @@ def outermost_order_by(sql: str, dialect: str | None) -> tuple[str, ...] | None:
     from sqlglot.errors import SqlglotError
 
     try:
-        tree = sqlglot.parse_one(sql, read=dialect or None)
+        # sqlglot reads the two words as one token, which a comment between them breaks
+        tree = sqlglot.parse_one(_ORDER_BY.sub("ORDER BY", sql), read=dialect or None)
     except SqlglotError:
         return None
     while isinstance(tree, exp.Subquery) and tree.args.get("order") is None:

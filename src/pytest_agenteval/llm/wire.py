@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -206,6 +207,8 @@ class Wire:
                     trust_env=False,
                     headers={"User-Agent": "pytest-agenteval"},
                 )
+                # connections kept alive are closed with us, also when nobody calls close()
+                weakref.finalize(self, self._client.close)
             return self._client, self._transport
 
     def _wait_for_turn(self, call: _Call, limiter: Limiter) -> None:

@@ -39,7 +39,9 @@ class Validation:
         return sum(problem.severity == "error" for problem in self.problems)
 
 
-def validate(root: Path, databases: Iterable[str] | None = None, schemas: Schemas | None = None) -> Validation:
+def validate(
+    root: Path, databases: Iterable[str] | None = None, schemas: Schemas | None = None
+) -> Validation:
     """All findings about the governance files below ``root``, by file and line.
 
     ``databases`` are the configured connection names (``None``: not known, ``database_id`` is not
@@ -112,7 +114,9 @@ def _joins(bundle: Bundle) -> Iterator[Problem]:
             table, _ = split_column(name)
             if listed(table, bundle.tables) is None:
                 hint = did_you_mean(table, bundle.tables) if bundle.tables else ""
-                yield _at(join.section, side, f"join side {table} is not a table of bundle {bundle.id!r}{hint}")
+                yield _at(
+                    join.section, side, f"join side {table} is not a table of bundle {bundle.id!r}{hint}"
+                )
 
 
 def _policy(governance: Governance) -> Iterator[Problem]:
@@ -136,7 +140,9 @@ def _models(governance: Governance) -> Iterator[Problem]:
         if model.table is None:
             yield _at(model.section, None, f"model {model.name!r} has no table")
         elif governance.bundles and listed(model.table, tables) is None:
-            yield _warn(model.section, "table", f"table {model.table} of model {model.name!r} is in no bundle")
+            yield _warn(
+                model.section, "table", f"table {model.table} of model {model.name!r} is in no bundle"
+            )
         for measure in model.measures:
             yield from _measure(model, measure)
         for join, target in model.joins.items():
@@ -156,7 +162,9 @@ def _measure(model: Model, measure: Measure) -> Iterator[Problem]:
         yield _at(measure.section, None, f"{label} has no type; known: {', '.join(MEASURES)}")
     elif measure.type not in MEASURES:
         yield _at(
-            measure.section, "type", f"{label} has an unknown type {measure.type!r}{did_you_mean(measure.type, MEASURES)}"
+            measure.section,
+            "type",
+            f"{label} has an unknown type {measure.type!r}{did_you_mean(measure.type, MEASURES)}",
         )
     elif measure.type != "count" and measure.column is None:
         yield _at(measure.section, None, f"{label} has type {measure.type} and no column")
@@ -165,7 +173,9 @@ def _measure(model: Model, measure: Measure) -> Iterator[Problem]:
 def _pii_dimensions(governance: Governance, model: Model) -> Iterator[Problem]:
     if model.table is None:
         return
-    pii = [name for table, names in governance.pii.items() if same_table(table, model.table) for name in names]
+    pii = [
+        name for table, names in governance.pii.items() if same_table(table, model.table) for name in names
+    ]
     dimensions = model.section.section("dimensions")
     for name, column in model.dimensions.items():
         if has_column(pii, column):
@@ -237,4 +247,3 @@ def _exists(
         if not has_column(schema[known], column):
             text = f"column {table}.{column} does not exist{did_you_mean(column, schema[known])}"
             yield _at(section, key, text)
-

@@ -1,0 +1,200 @@
+"""``agenteval check``: every fault of every case file at once, and of every reference."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.cli.output import refuse
+from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
+from pytest_agenteval.errors import AgentEvalError, Problem
+
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.loader import LoadedFile
+    from pytest_agenteval.cases.model import Case, Check, Turn
+    from pytest_agenteval.checks.registry import Registry
+    from pytest_agenteval.validation import Fault
+
+IGNORE_FILES = {"nao": ".naoignore", "dazense": ".dazenseignore", "pda": ".pdaignore"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which files, and how far to go."""
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        type=Path,
+        help="files and folders (default: testpaths, else rootdir)",
+    )
+    parser.add_argument(
+        "--references", action="store_true", help="run every reference twice: error, empty, not deterministic"
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings are errors, as under --agent-strict")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was looked at and what was found."""
+
+    root: Path
+    strict: bool
+    files: int = 0
+    cases: list[Case] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    references: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, problems: Sequence[Problem]) -> None:
+        """Keep problems; under ``--strict`` each is an error."""
+        self.problems += [replace(entry, severity="error") for entry in problems] if self.strict else problems
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many problems of each severity."""
+        return Counter(problem.severity for problem in self.problems)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0: no error; 1: errors; 2: a path or the configuration is wrong."""
+    try:
+        missing = [str(path) for path in arguments.paths if not path.exists()]
+        if missing:
+            raise AgentEvalError(f"no such file or folder: {', '.join(missing)}")
+        place = find_place(arguments.paths, arguments.strict)
+        findings = examine(place, arguments.paths, strict=arguments.strict)
+        if arguments.references:
+            from pytest_agenteval.cli.references import run_references
+
+            run_references(place, findings)
+    except (AgentEvalError, OSError) as error:
+        return refuse(error)
+    if not findings.files:
+        # a check of nothing must not look like a good one
+        print("no case file here: agenteval_files names them, else they lie below a folder named tests")
+        return 1
+    _tell(findings)
+    return 1 if findings.counts["error"] else 0
+
+
+def examine(place: Place, paths: Sequence[Path], strict: bool = False) -> Findings:
+    """Load every case file among and below ``paths``. Raises ``OSError`` for an unreadable one."""
+    from pytest_agenteval.cases.discovery import find
+    from pytest_agenteval.checks.registry import default_registry
+
+    findings = Findings(place.root, strict)
+    checks: Any = default_registry()
+    if conftest_speaks(place.root, r"^\s*def pytest_agenteval_register\b"):
+        checks = _Lenient(checks)
+    own = conftest_speaks(place.root, r"\bagenteval_databases\b")
+    databases = None if own else (*place.project.databases, *dict(place.settings.databases))
+    where = [path.resolve() for path in paths] or list(place.testpaths)
+    for path, claim in find(where, root=place.root, globs=place.settings.files):
+        from pytest_agenteval.cases.loader import load_cases
+
+        loaded = load_cases(
+            path,
+            checks=checks,
+            kind=claim.kind,
+            claimed=claim.strict,
+            strict=strict,
+            databases=databases,
+            root=place.root,
+        )
+        if loaded.ours:
+            findings.files += 1
+            findings.cases += loaded.cases
+            findings.add([*loaded.problems, *_unchecked(loaded)])
+    findings.add(_exposed(place, findings.cases))
+    return findings
+
+
+class _Lenient:
+    """A registry for a project whose conftest registers checks that only pytest can know."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def parse(self, raw: Any) -> Check | list[Fault]:
+        """As the registry; an unknown type is only told."""
+        parsed = self._registry.parse(raw)
+        if not isinstance(parsed, list) or not all(f.text.startswith("unknown check type") for f in parsed):
+            return parsed
+        more = "; a conftest.py registers checks, which only pytest knows"
+        return [replace(fault, text=fault.text + more, severity="warning") for fault in parsed]
+
+    def parse_expect(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
+        """As the registry."""
+        return self._registry.parse_expect(raw)
+
+
+def _unchecked(loaded: LoadedFile) -> Iterator[Problem]:
+    """A warning for each case that can never pass, because nothing in it decides."""
+    for case in loaded.cases:
+        if not decides(case):
+            text = f"{case.name!r} checks nothing: it is run and ends in review, never in passed"
+            yield Problem(case.path, case.line, case.column, text, "warning")
+
+
+def decides(case: Case) -> bool:
+    """Whether anything in the case can make it pass or fail."""
+    places: tuple[Case | Turn, ...] = (case, *case.turns)
+    return (
+        case.outcome != "answer"
+        or any(place.sql or place.expected is not None or place.expected_response for place in places)
+        or any(check.severity == "fail" for place in places for check in place.assertions)
+    )
+
+
+def _exposed(place: Place, cases: Sequence[Case]) -> list[Problem]:
+    """A warning for each folder of cases that an agent of the project may read."""
+    name = IGNORE_FILES.get(place.project.kind or "")
+    if name is None:
+        return []
+    path = place.root / name
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    inside = [case.path.relative_to(place.root) for case in cases if case.path.is_relative_to(place.root)]
+    folders = sorted({parts[0] for parts in (entry.parts for entry in inside) if len(parts) > 1})
+    return [
+        Problem(
+            path,
+            1,
+            1,
+            f"{folder}/ is not listed, so the agent can read the answer key; add the line {folder}/",
+            "warning",
+        )
+        for folder in folders
+        if not any(_covers(line, folder) for line in lines)
+    ]
+
+
+def _covers(line: str, folder: str) -> bool:
+    """Whether a line of an ignore file names the whole folder."""
+    word = line.strip().removeprefix("**/").removeprefix("/")
+    for tail in ("/**", "/*", "/"):
+        word = word.removesuffix(tail)
+    return word in (folder, "*", "**")
+
+
+def _tell(findings: Findings) -> None:
+    order = {path: number for number, path in enumerate(dict.fromkeys(p.path for p in findings.problems))}
+    for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
+        shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")
+        print(shown.render(findings.root))
+    for note in findings.notes:
+        print(note)
+    counts, cases = findings.counts, len(findings.cases)
+    parts = [_count(findings.files, "file"), _count(cases, "case")]
+    if findings.references:
+        parts.append(_count(findings.references, "reference"))
+    found = f"{_count(counts['error'], 'error')}, {_count(counts['warning'], 'warning')}"
+    print(f"{', '.join(parts)}: {found}", file=sys.stdout)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -1,0 +1,90 @@
+"""Every reference run twice: does it work, does it return rows, does it return the same rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_agenteval.cli.place import Place, conftest_speaks
+from pytest_agenteval.errors import DatabaseError, Problem
+
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.cli.check import Findings
+    from pytest_agenteval.databases import Database, Databases
+    from pytest_agenteval.table import Table
+
+
+def run_references(place: Place, findings: Findings) -> None:
+    """Run the references of all good cases, adding what is wrong to ``findings``."""
+    from pytest_agenteval.databases import Databases
+
+    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
+    cases = [case for case in findings.cases if any(_sql_of(case))]
+    if not sources and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
+        findings.notes.append(
+            "references were not run: the fixture agenteval_databases defines the databases, "
+            "and only pytest can call it"
+        )
+        return
+    with tempfile.TemporaryDirectory(prefix="agenteval-check-") as folder:
+        databases = Databases(
+            sources,
+            folder=Path(folder),
+            root=place.root,
+            timeout=place.settings.sql_timeout,
+            max_rows=place.settings.sql_max_rows,
+            snapshot_limit=place.settings.snapshot_limit,
+        )
+        with databases:
+            for case in cases:
+                for sql in _sql_of(case):
+                    findings.references += 1
+                    problem = _judged(place, databases, case, sql)
+                    if problem is not None:
+                        findings.add([problem])
+
+
+def _sql_of(case: Case) -> Iterator[str]:
+    yield from case.sql
+    for turn in case.turns:
+        yield from turn.sql
+
+
+def _judged(place: Place, databases: Databases, case: Case, sql: str) -> Problem | None:
+    severity = "error"
+    try:
+        database = databases.get(case.database)
+        first, second = database.query(sql), database.query(sql)
+    except DatabaseError as wrong:
+        return _problem(case, f"the reference fails: {wrong}", severity)
+    if (difference := _difference(place, database, case, sql, first, second)) is not None:
+        return _problem(case, f"the reference is not deterministic: run twice, {difference}", severity)
+    if case.outcome == "no_data" and first.row_count:
+        return _problem(
+            case, f"outcome no_data, but the reference returns {first.row_count:,} rows", severity
+        )
+    if case.outcome != "no_data" and not first.row_count:
+        text = "the reference is empty: 0 rows; say outcome: no_data where that is right"
+        return _problem(case, text, "warning")
+    return None
+
+
+def _problem(case: Case, text: str, severity: str) -> Problem:
+    return Problem(case.path, case.line, case.column, f"{case.name}: {' '.join(text.split())}", severity)
+
+
+def _difference(
+    place: Place, database: Database, case: Case, sql: str, first: Table, second: Table
+) -> str | None:
+    """How two runs of a reference differ under the case's own comparison; ``None``: they match."""
+    from pytest_agenteval.compare import compare, parse_options
+    from pytest_agenteval.databases import outermost_order_by
+
+    options = parse_options(case.comparison, place.project.comparison)
+    if options.ordered:
+        options = options.with_order(outermost_order_by(sql, database.dialect) or ())
+    found = compare(first, second, options)
+    return None if found.matched else found.message

@@ -1,0 +1,317 @@
+"""``agenteval check`` and ``agenteval test``, on real projects and a real DuckDB file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pytest_agenteval.cli import main
+from pytest_agenteval.cli.place import find_root
+from pytest_agenteval.errors import SettingsError
+
+
+class Project:
+    """A folder that is the working folder, with its files."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root = root
+        self._capsys = capsys
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def check(self, *words: str) -> tuple[int, list[str]]:
+        code = main(["check", *words])
+        return code, self._capsys.readouterr().out.splitlines()
+
+    def refused(self, *words: str) -> str:
+        assert main(["check", *words]) == 2
+        return self._capsys.readouterr().err
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    return Project(tmp_path, capsys)
+
+
+@pytest.fixture
+def shop(project: Project) -> Project:
+    with duckdb.connect(str(project.root / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE orders AS SELECT range AS id, range % 3 AS kind FROM range(1000)")
+    project.write("pytest.ini", "[pytest]\nagenteval_databases =\n    shop = duckdb:///shop.duckdb\n")
+    return project
+
+
+def test_every_fault_of_every_file_comes_at_once(project: Project) -> None:
+    project.write("tests/b.yml", "prompt: NO\nk: 0\n")
+    project.write("tests/a/good.yml", "prompt: x\nexpected: [{a: 1}]\n")
+    project.write("tests/c.yml", "- {prompt: x, expected: []}\n- {promt: y}\n")
+    project.write("tests/compose.yml", "services: {}\n")
+    project.write("tests/later.yml", "services: {}\n---\nprompt: NO\n")
+    project.write("tests/outputs/old.yml", "prompt: NO\n")
+
+    assert project.check() == (
+        1,
+        [
+            'tests/b.yml:1:9: prompt: NO is the boolean false in YAML; quote it: "NO"',
+            "tests/b.yml:2:4: k: expected a whole number, 1 or more, found 0",
+            "tests/c.yml:2:3: missing prompt (or question, say, input)",
+            "tests/c.yml:2:4: unknown key 'promt', did you mean 'prompt'?",
+            "3 files, 2 cases: 4 errors, 0 warnings",
+        ],
+    )
+
+
+def test_good_cases_give_zero(project: Project) -> None:
+    project.write("tests/a.yml", "prompt: x\nexpected: [{a: 1}]\n")
+
+    assert project.check() == (0, ["1 file, 1 case: 0 errors, 0 warnings"])
+
+
+def test_warnings_are_errors_under_strict(project: Project) -> None:
+    project.write(
+        "tests/a.yml", "prompt: x\nseverity: high\nassertions: [{type: rows, equals: 1, severity: warn}]\n"
+    )
+    said = "'a' checks nothing: it is run and ends in review, never in passed"
+    unknown = "unknown key 'severity'; a note of your own is written x-severity"
+
+    assert project.check() == (
+        0,
+        [
+            f"tests/a.yml:1:1: warning: {said}",
+            f"tests/a.yml:2:1: warning: {unknown}",
+            "1 file, 1 case: 0 errors, 2 warnings",
+        ],
+    )
+    assert project.check("--strict") == (
+        1,
+        [f"tests/a.yml:1:1: {said}", f"tests/a.yml:2:1: {unknown}", "1 file, 1 case: 2 errors, 0 warnings"],
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "outcome: refuse",
+        "expected_response: y",
+        "assertions: [{type: rows, equals: 1}]",
+        "prompt: [{say: x, expected_response: y}]",
+    ],
+)
+def test_what_decides_a_case(project: Project, more: str) -> None:
+    project.write("tests/a.yml", f"{'' if more.startswith('prompt') else 'prompt: x'}\n{more}\n")
+
+    assert project.check("--strict")[0] == 0
+
+
+def test_paths_and_globs_and_testpaths(project: Project) -> None:
+    project.write("evals/a.yaml", "promt: x\n")
+    project.write("evals/deep/b.yaml", "prompt: x\noutcome: refuse\n")
+    project.write("tests/c.yml", "prompt: NO\n")
+
+    assert project.check("evals/deep/b.yaml")[0] == 0
+    assert project.check("evals") == (
+        1,
+        ["no case file here: agenteval_files names them, else they lie below a folder named tests"],
+    )
+    project.write("pytest.ini", "[pytest]\ntestpaths = evals\nagenteval_files = evals/*.yaml\n")
+    assert project.check()[1] == [
+        "evals/a.yaml:1:1: unknown key 'promt', did you mean 'prompt'?",
+        "evals/a.yaml:1:1: missing prompt (or question, say, input)",
+        "2 files, 1 case: 2 errors, 0 warnings",
+    ]
+
+
+def test_wrong_paths_and_configurations_are_refused(project: Project) -> None:
+    assert project.refused("nowhere", "pytest.ini") == "agenteval: no such file or folder: nowhere\n"
+    project.write("agenteval.yaml", "targt: x\n")
+    assert project.refused() == "agenteval: agenteval.yaml:1:1: unknown key 'targt', did you mean 'target'?\n"
+
+
+def test_a_readable_answer_key_is_told(project: Project) -> None:
+    project.write("nao_config.yaml", "databases: []\n")
+    project.write("tests/a.yml", "prompt: x\noutcome: refuse\n")
+    project.write("a.yml", "prompt: x\noutcome: refuse\n")
+    said = ".naoignore:1:1: warning: tests/ is not listed, so the agent can read the answer key; "
+    said += "add the line tests/"
+
+    assert project.check(".", "a.yml")[1] == [said, "2 files, 2 cases: 0 errors, 1 warning"]
+    project.write(".naoignore", "templates/\n*.lock\n")
+    assert project.check()[1][0] == said
+    for line in ("tests", "/tests/", "tests/**", "**/tests/*", "*"):
+        project.write(".naoignore", f"templates/\n{line}\n")
+        assert project.check()[1] == ["1 file, 1 case: 0 errors, 0 warnings"], line
+
+
+def test_governance_cases_are_checked_too(project: Project) -> None:
+    project.write("datasets/shop/dataset.yaml", "eval_test_cases: [{id: a}]\n")
+
+    assert project.check("datasets")[1] == [
+        "datasets/shop/dataset.yaml:1:19: eval_test_cases: missing prompt",
+        "datasets/shop/dataset.yaml:1:19: eval_test_cases: missing expected",
+        "1 file, 0 cases: 2 errors, 0 warnings",
+    ]
+
+
+def test_checks_that_a_conftest_registers_are_left_to_pytest(project: Project) -> None:
+    project.write(
+        "tests/a.yml", "prompt: x\nassertions: [{type: mine}]\noutcome: refuse\nexpect: {called: f}\n"
+    )
+    project.write("tests/b.yml", "prompt: x\nassertions: [{type: rows, equls: 1}]\noutcome: refuse\n")
+    assert project.check()[0] == 1
+
+    project.write(".hidden/conftest.py", "")
+    project.write("conftest.py", "def pytest_agenteval_register(registry):\n    pass\n")
+    code, lines = project.check("tests/a.yml")
+    assert code == 0
+    assert "warning: unknown check type 'mine'" in lines[0]
+    assert lines[0].endswith("; a conftest.py registers checks, which only pytest knows")
+    assert project.check("tests/b.yml")[0] == 1
+
+
+def test_references_are_run_twice(shop: Project) -> None:
+    shop.write("tests/a_good.yml", "prompt: x\nsql: SELECT count(*) AS n FROM orders\n")
+    shop.write("tests/b_broken.yml", "prompt: x\nsql: SELECT n FROM nowhere\n")
+    shop.write("tests/c_empty.yml", "prompt: x\nsql: SELECT id FROM orders WHERE id < 0\n")
+    shop.write("tests/d_random.yml", "prompt: x\nsql: SELECT random() AS r FROM orders\n")
+    shop.write("tests/e_none.yml", "prompt: x\noutcome: no_data\nsql: SELECT 1 AS a\n")
+    shop.write("tests/f_right.yml", "prompt: x\noutcome: no_data\nsql: SELECT id FROM orders WHERE id < 0\n")
+    shop.write("tests/g_turn.yml", "prompt: [{say: x, sql: DROP TABLE orders}]\n")
+    shop.write(
+        "tests/h_ties.yml",
+        "prompt: x\nsql: SELECT kind, id FROM orders ORDER BY kind\ncomparison: {ordered: true}\n",
+    )
+
+    code, lines = shop.check("--references")
+    assert code == 1
+    assert [line.partition(":")[0] for line in lines[:-1]] == [
+        f"tests/{name}.yml" for name in ("b_broken", "c_empty", "d_random", "e_none", "g_turn")
+    ]
+    text = "\n".join(lines)
+    assert "b_broken: the reference fails: " in text
+    assert "nowhere" in text
+    assert (
+        "warning: c_empty: the reference is empty: 0 rows; say outcome: no_data where that is right" in text
+    )
+    assert "d_random: the reference is not deterministic: run twice, values differ" in text
+    assert "e_none: outcome no_data, but the reference returns 1 rows" in text
+    assert "g_turn: the reference fails: " in text
+    assert lines[-1] == "8 files, 8 cases, 8 references: 4 errors, 1 warning"
+    with duckdb.connect(str(shop.root / "shop.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (1000,)
+
+
+def test_references_of_a_fixture_are_left_to_pytest(project: Project) -> None:
+    project.write("tests/a.yml", "prompt: x\ndatabase: later\nsql: SELECT 1\n")
+    project.write(
+        "conftest.py", "import pytest\n@pytest.fixture\ndef agenteval_databases():\n    return {}\n"
+    )
+
+    assert project.check("--references") == (
+        0,
+        [
+            "references were not run: the fixture agenteval_databases defines the databases, "
+            "and only pytest can call it",
+            "1 file, 1 case: 0 errors, 0 warnings",
+        ],
+    )
+
+
+def test_references_without_a_database_say_what_to_set(project: Project) -> None:
+    project.write("tests/a.yml", "prompt: x\nsql: SELECT 1\n")
+
+    code, lines = project.check("--references")
+    assert code == 1
+    assert "a: the reference fails: which database?" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.toml", "[pytest]\ntestpaths = ['evals']\n"),
+        (".pytest.ini", "[pytest]\ntestpaths = evals\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\ntestpaths = ['evals']\n"),
+        ("pyproject.toml", "[tool.pytest]\ntestpaths = ['evals']\n"),
+        ("tox.ini", "[pytest]\ntestpaths = evals\n"),
+        ("setup.cfg", "[tool:pytest]\ntestpaths =\n    evals\n"),
+    ],
+)
+def test_the_root_and_its_ini_are_found_as_pytest_finds_them(tmp_path: Path, name: str, text: str) -> None:
+    deep = tmp_path / "evals" / "deep"
+    deep.mkdir(parents=True)
+    (tmp_path / name).write_text(text)
+    (deep / "x.yml").write_text("prompt: x\n")
+    root, ini = find_root([deep / "x.yml", tmp_path / "evals"])
+
+    assert root == tmp_path
+    assert "evals" in ini["testpaths"]
+
+
+def test_files_that_do_not_speak_to_pytest_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "tox.ini").write_text("[tox]\n")
+    (inner / "setup.cfg").write_text("[metadata]\n")
+    (tmp_path / "a" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (tmp_path / "nao_config.yaml").write_text("databases: []\n")
+    assert find_root([inner]) == (tmp_path, {})
+
+    (tmp_path / "nao_config.yaml").unlink()
+    assert find_root([inner]) == (tmp_path / "a", {})
+    (tmp_path / "a" / "pyproject.toml").unlink()
+    assert find_root([inner]) == (inner, {})
+    monkeypatch.chdir(tmp_path)
+    assert find_root([inner]) == (tmp_path, {})
+    (inner / "pytest.ini").write_text("")
+    assert find_root([inner]) == (inner, {})
+
+
+def test_broken_ini_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest\n")
+    with pytest.raises(SettingsError, match=r"^pytest\.ini: "):
+        find_root([tmp_path])
+
+    (tmp_path / "pytest.ini").unlink()
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
+    with pytest.raises(SettingsError, match=r"^pyproject\.toml: not TOML: "):
+        find_root([tmp_path])
+
+
+def test_naos_short_flags_become_a_pytest_command(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-m", "openai:gpt-4.1", "-m", "a:b", "-t", "4", "-k", "3", "-s", "finance,x y", "-u", "me@x"]
+
+    assert main(["test", *words, "--dry-run", "--", "-x", "tests"]) == 0
+    assert capsys.readouterr().out == (
+        "AGENTEVAL_USERNAME=me@x pytest --agent-run=always --agent-model openai:gpt-4.1 --agent-model a:b "
+        "--agent-concurrency 4 --agent-k 3 --agent-select 'finance,x y' -x tests\n"
+    )
+    assert main(["test", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "pytest --agent-run=always\n"
+
+
+def test_the_command_is_run_and_its_exit_code_returned(tmp_path: Path) -> None:
+    (tmp_path / "test_user.py").write_text(
+        "import os\ndef test_user():\n    assert os.environ['AGENTEVAL_USERNAME'] == 'me'\n"
+    )
+    command = [sys.executable, "-m", "pytest_agenteval", "test", "-u"]
+
+    good = subprocess.run(
+        [*command, "me"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert good.stdout.startswith("AGENTEVAL_USERNAME=me pytest --agent-run=always\n")
+    bad = subprocess.run(
+        [*command, "you"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert bad.returncode == 1
