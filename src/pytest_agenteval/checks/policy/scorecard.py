@@ -17,7 +17,7 @@ class ScoreLine:
 
 
 def scorecard(governance: Governance) -> tuple[ScoreLine, ...]:
-    """dazense's eight lines, each true or not of the files of a project."""
+    """Dazense's eight lines, each true or not of the files of a project."""
     policy = governance.policy or Policy(require_bundle=False)
     bundles = governance.bundles
     pii = governance.pii
