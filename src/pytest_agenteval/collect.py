@@ -18,6 +18,7 @@ from pytest_agenteval.items import FOUND, AgentEvalWarning, CaseFailed, case_of
 from pytest_agenteval.options import run_of
 
 if TYPE_CHECKING:
+    from pytest_agenteval.cases.discovery import Claim
     from pytest_agenteval.cases.model import Case, Mark, Xfail
     from pytest_agenteval.run import Run
 
@@ -32,7 +33,7 @@ class CaseFile(pytest.Module):
     """A YAML file of cases. ``cases`` maps pytest ids to cases once it is collected."""
 
     cases: dict[str, Case]
-    claimed: bool
+    claim: Claim
 
     def _getobj(self) -> types.ModuleType:
         """The synthetic module the functions of this file live in."""
@@ -47,7 +48,7 @@ class CaseFile(pytest.Module):
         run = run_of(self.config)
         self.config.stash[FOUND] = True
         own = self.has_fixture("agenteval_databases")
-        loaded = run.load(self.path, claimed=self.claimed, own_databases=own, marks=registered(self.config))
+        loaded = run.load(self.path, claim=self.claim, own_databases=own, marks=registered(self.config))
         self.cases = {case.id: case for case in loaded.cases}
         errors = [problem for problem in loaded.problems if problem.severity == "error"]
         if errors:
@@ -128,10 +129,10 @@ def collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
     config = parent.config
     globs = config.getini("agenteval_files") or ()
     found = claim(file_path, root=config.rootpath, globs=globs, named=parent.session.isinitpath(file_path))
-    if found is None or found.kind != "cases":
+    if found is None:
         return None
     file: CaseFile = CaseFile.from_parent(parent, path=file_path)
-    file.claimed = found.strict
+    file.claim = found
     return file
 
 

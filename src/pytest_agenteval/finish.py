@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import end_calls
+from pytest_agenteval.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_agenteval.results.baseline import Exit, Gate
@@ -41,7 +45,7 @@ def finish_session(session: pytest.Session) -> Ending | None:
     if folder is None:
         return None
     run.close_journal()
-    info = run.info(config.invocation_params.args)
+    info = run_info(run, config.invocation_params.args)
     folder.write_run(info)
     document = from_folder(folder)
     gates = _gates(run, document)
@@ -100,3 +104,56 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
 def _shown(path: Path, config: pytest.Config) -> str:
     root = config.invocation_params.dir
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def run_info(run: Run, command: Sequence[str]) -> dict[str, Any]:
+    """What the document says of the run."""
+    from pytest_agenteval import __version__
+
+    settings = run.settings
+    return {
+        "label": settings.label,
+        "plugin_version": __version__,
+        "git_sha": git_sha(run.root),
+        "command": [run.redactor.text(str(word)) for word in command],
+        "target": run.redactor.text(settings.target or f"fixture {settings.fixture}"),
+        "selection": list(settings.select),
+        "config": shown_settings(settings, run.redactor.text),
+        "context_hash": context_hash(run.root, run.project.context_files),
+    }
+
+
+def shown_settings(settings: Settings, redact: Callable[[str], str]) -> dict[str, Any]:
+    """The settings that differ from their defaults, as text where JSON has no such value."""
+    default = Settings()
+    values = ((field.name, getattr(settings, field.name)) for field in fields(Settings))
+    chosen = {name: value for name, value in values if name != "sources" and value != getattr(default, name)}
+    return {name: _plain(value, redact) for name, value in chosen.items()}
+
+
+def _plain(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(entry, redact) for entry in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def context_hash(root: Path, globs: Sequence[str]) -> str | None:
+    """The sha256 of the context files' names and bytes (``None``: there are none)."""
+    found = sorted({path for glob in globs for path in root.glob(glob) if path.is_file()})
+    if not found:
+        return None
+    digest = hashlib.sha256()
+    for path in found:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def git_sha(root: Path) -> str | None:
+    """The commit that ``root`` is at (``None``: not a git checkout)."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from pytest_agenteval.options import given
+from pytest_agenteval.planning import PLANNED
+
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
 
@@ -132,6 +135,10 @@ class Live:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary table."""
+        if given(self.config, "dry_run") and PLANNED in self.config.stash:
+            from pytest_agenteval.dryrun import print_plan
+
+            print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
         if self.ending is not None:
             from pytest_agenteval.finish import print_summary
 

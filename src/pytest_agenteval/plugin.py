@@ -29,10 +29,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse bad values before anything is collected."""
     config.addinivalue_line("markers", "agenteval: a YAML case that tests a data agent")
+    if given(config, "dry_run"):
+        config.option.collectonly = True
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Live(config), "agenteval-live")
     check_settings(config)

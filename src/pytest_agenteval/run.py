@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.agents.base import AgentContext, RunnableAgent
     from pytest_agenteval.agents.calling import AgentRuntime
     from pytest_agenteval.agents.replay import Recorder
+    from pytest_agenteval.cases.discovery import Claim
     from pytest_agenteval.cases.loader import LoadedFile
     from pytest_agenteval.cases.model import Case, PassRule
     from pytest_agenteval.cases.projects import Project
@@ -93,7 +94,7 @@ class Run:
         self._register(registry)
         return registry
 
-    def load(self, path: Path, *, claimed: bool, own_databases: bool, marks: Sequence[str]) -> LoadedFile:
+    def load(self, path: Path, *, claim: Claim, own_databases: bool, marks: Sequence[str]) -> LoadedFile:
         """The cases of a file. ``own_databases``: a fixture defines them, so any name may be right."""
         from pytest_agenteval.cases.loader import PYTEST_MARKS, load_cases
         from pytest_agenteval.compare import parse_options
@@ -105,7 +106,9 @@ class Run:
         loaded = load_cases(
             path,
             checks=self.registry,
-            claimed=claimed,
+            kind=claim.kind,
+            claimed=claim.strict,
+            root=self.root,
             strict=self.settings.strict,
             databases=None if own_databases else names,
             marks=PYTEST_MARKS | set(marks),
@@ -380,19 +383,6 @@ class Run:
         from pytest_agenteval.agents.replay import Recorder
 
         return Recorder(self.root / self.settings.record, self.redactor)
-
-    def info(self, command: Sequence[str]) -> dict[str, Any]:
-        """What the document says of the run."""
-        from pytest_agenteval import __version__
-
-        return {
-            "label": self.settings.label,
-            "plugin_version": __version__,
-            "git_sha": git_sha(self.root),
-            "command": [self.redactor.text(str(word)) for word in command],
-            "target": self.redactor.text(self.settings.target or f"fixture {self.settings.fixture}"),
-            "selection": list(self.settings.select),
-        }
 
     def close_journal(self) -> None:
         """Close the journal's file; it opens another if more is written."""

@@ -31,6 +31,8 @@ def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
 
     case = case_of(item)
     assert case is not None
+    if run_of(item.config).settings.dry_run:
+        pytest.skip("--agent-dry-run: nothing is asked")
     run = begin(item.config)
     given = _given(item, run, fixtures)
 

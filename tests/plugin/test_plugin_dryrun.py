@@ -1,0 +1,34 @@
+"""``--agent-dry-run`` tells what would be asked and what it would cost; it asks nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+AGENT = """
+import pytest
+from pytest_agenteval import Answer
+@pytest.fixture
+def agent():
+    def answer(prompt):
+        open("asked.txt", "a").write(prompt)
+        return Answer(data=[{"n": 1}], cost=0.25)
+    return answer
+"""
+
+
+@pytest.mark.parametrize("extra", [[], ["-n", "2"]], ids=["plain", "xdist"])
+def test_dry_run(shop: pytest.Pytester, extra: list[str]) -> None:
+    shop.makeconftest(AGENT)
+    (shop.path / "tests" / "one.yml").write_text("prompt: One?\nexpected: [{n: 1}]\nk: 3\n", "utf-8")
+    first = shop.runpytest("--agent-dry-run", *extra)
+    first.stdout.fnmatch_lines(["*nothing was asked*", "1 cases, 3 calls", "no cost is known: *"])
+    assert not (shop.path / "asked.txt").exists()
+    assert not (shop.path / "tests" / "outputs").exists()
+    shop.runpytest().assert_outcomes(passed=1)
+    (shop.path / "asked.txt").unlink()
+    second = shop.runpytest("--agent-dry-run", *extra)
+    second.stdout.fnmatch_lines(
+        ["*1 cases, 3 calls, about $0.7500", "costs are those of results_*.json; 0 calls*"]
+    )
+    assert second.ret == 0
+    assert not (shop.path / "asked.txt").exists()
