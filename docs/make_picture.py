@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ARGUMENTS = ["-k", "total_revenue or revenue_by_channel", "--agent-model", "demo:hasty"]
+ARGUMENTS = ["-k", "total_revenue or average_order", "--agent-model", "demo:hasty"]
 COLUMNS = 80
 
 LINE, CHARACTER, MARGIN = 18, 8.0, 16
@@ -33,13 +33,22 @@ _STYLE = re.compile(r"\x1b\[([\d;]*)m")
 
 
 def run() -> str:
-    """What pytest prints, with its colours, in a fresh copy of the example."""
+    """What pytest prints, with its colours, in a fresh copy of the example; without its header."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "jaffle_shop"
         unwanted = shutil.ignore_patterns("shop.duckdb*", "shop.version", "shop.lock", "outputs", ".*_cache")
         shutil.copytree(HERE / "examples" / "jaffle_shop", project, ignore=unwanted)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--color=yes", *ARGUMENTS],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "--color=yes",
+                "--no-header",
+                "-p",
+                "no:random_order",
+                *ARGUMENTS,
+            ],
             cwd=project,
             env=dict(os.environ, COLUMNS=str(COLUMNS)),
             capture_output=True,
@@ -65,10 +74,19 @@ def spans(line: str, style: set[str]) -> list[tuple[str, set[str]]]:
     return [(text, styles) for text, styles in found if text]
 
 
+def clipped(line: str) -> str:
+    """The line as a terminal of 80 columns shows it, its styles closed."""
+    kept, shown = [], 0
+    for number, part in enumerate(re.split(r"(\x1b\[[\d;]*m)", line)):
+        kept.append(part if number % 2 else part[: max(COLUMNS - shown, 0)])
+        shown += 0 if number % 2 else len(part)
+    return "".join(kept)
+
+
 def picture(text: str) -> str:
     """An SVG of a terminal that shows ``text``."""
     lines = ["\x1b[1m$\x1b[0m pytest " + " ".join(f'"{word}"' if " " in word else word for word in ARGUMENTS)]
-    lines += text.rstrip().splitlines()
+    lines += [clipped(line) for line in text.rstrip().splitlines()]
     height = len(lines) * LINE + 2 * MARGIN
     width = int(COLUMNS * CHARACTER + 2 * MARGIN)
     style: set[str] = set()
