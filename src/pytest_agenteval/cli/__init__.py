@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "diff": "what got worse between two runs (exit 1 when something did)",
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML or JSON",
+    "rescore": "comparison and checks again on saved answers, no agent call",
     "schema": "the JSON Schema of case files; --write points files at it",
     "test": "the short flags of nao test and pda test, as a pytest command",
 }

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.results.load import read_document
     from pytest_agenteval.results.merge import merge_documents
 
-    output = arguments.output or _new_name(arguments.files[0])
+    output = arguments.output or new_name(arguments.files[0])
     try:
         if any(path.resolve() == output.resolve() for path in arguments.files):
             raise ResultsError(f"{output}: is one of the files to merge; name another with -o")
@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _new_name(first: Path) -> Path:
+def new_name(first: Path) -> Path:
+    """A name for new results beside ``first`` that no run has."""
     number = 1
     stamp = f"results_{datetime.now():%Y%m%d_%H%M%S}"
     while True:

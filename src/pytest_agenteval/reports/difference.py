@@ -19,7 +19,7 @@ _STYLES = {"Regressions": "red", "New and failing": "red", "Fixed": "green"}
 
 def diff_lines(old: Document, new: Document, diff: RunDiff, *, width: int = 80) -> list[Line]:
     """The runs, the changes (regressions first), the paired test, what else changed."""
-    lines = [Line(fit(_run_line("old", old), width)), Line(fit(_run_line("new", new), width))]
+    lines = [line for word, run in (("old", old), ("new", new)) for line in _run_lines(word, run, width)]
     if diff.across:
         lines.append(Line(one_line(f"paired across models: {diff.across[0]} -> {diff.across[1]}"), "bold"))
     several = len(new.header["by_model"]) > 1
@@ -37,15 +37,16 @@ def diff_lines(old: Document, new: Document, diff: RunDiff, *, width: int = 80) 
     return [*lines, Line(diff_sentence(diff), "red" if diff.of("regression") else "green")]
 
 
-def _run_line(word: str, document: Document) -> str:
+def _run_lines(word: str, document: Document, width: int) -> Iterator[Line]:
     name = document.path.name if document.path else "this run"
     label = f" ({document.run['label']})" if document.run.get("label") else ""
     cases = document.header["cases"]
-    overridden = document.run.get("overrides")
-    note = f", {counted(overridden, 'verdict')} overridden by a person" if overridden else ""
-    return one_line(
-        f"{word}: {name}{label}, {counted(cases['total'], 'case')}, {rate_text(cases['pass_rate'])}{note}"
-    )
+    total, rate = counted(cases["total"], "case"), rate_text(cases["pass_rate"])
+    yield Line(fit(one_line(f"{word}: {name}{label}, {total}, {rate}"), width))
+    if document.run.get("overrides"):
+        yield Line(
+            f"{word}: {counted(document.run['overrides'], 'verdict')} overridden by a person", "yellow"
+        )
 
 
 def _change(entry: CaseChange, several: bool) -> str:

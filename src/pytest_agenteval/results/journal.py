@@ -132,6 +132,7 @@ class Journal:
         """A resumed run keeps an attempt of a results file (an entry of ours), with its answer."""
         answer, verdict = parts_of(entry)
         if answer is not None:
+            self._answered.add(f"{nodeid}|{rerun}|{attempt}")
             at = entry.get("answered_at") or _now()
             self._event("answer", nodeid, rerun, at=at, attempt=attempt, **answer)
         self._event("attempt", nodeid, rerun, attempt=attempt, answered=answer is not None, **verdict)

@@ -1,0 +1,55 @@
+"""``agenteval rescore FILE``: comparison and checks again, on saved answers; no agent is called."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from pytest_agenteval.cli.merge import new_name
+from pytest_agenteval.cli.output import print_lines, refuse
+from pytest_agenteval.errors import AgentEvalError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The results, the project whose cases judge them, and where the new results go."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="results file or folder of a run")
+    parser.add_argument(
+        "--root",
+        metavar="DIR",
+        type=Path,
+        help="the project with the case files (default: the one that FILE lies in)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        type=Path,
+        help="the new file (default: a new results_*.json beside FILE)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0: written, whatever the verdicts are; 2: something cannot be read or written."""
+    from pytest_agenteval.cli.rescoring import rescored_document
+    from pytest_agenteval.reports.difference import diff_lines
+    from pytest_agenteval.reports.terminal import Line
+    from pytest_agenteval.results.diff import diff_documents
+    from pytest_agenteval.results.document import write_document
+    from pytest_agenteval.results.load import read_document
+
+    width = shutil.get_terminal_size((80, 24)).columns
+    try:
+        old = read_document(arguments.file)
+        output = arguments.output or new_name(arguments.file)
+        with rescored_document(old, arguments.root or arguments.file.parent) as (document, kept):
+            write_document(document, output)
+        new = read_document(output)
+    except (AgentEvalError, OSError) as error:
+        return refuse(error)
+    print_lines(diff_lines(old, new, diff_documents(old, new), width=width))
+    print_lines(
+        Line(f"not rescorable: {reason}, {number} of {len(old.rows)}", "yellow") for reason, number in kept
+    )
+    print_lines([Line(f"results: {output}")])
+    return 0

@@ -1,0 +1,362 @@
+"""``agenteval diff``, ``merge``, ``report`` and ``rescore``, called as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import duckdb
+import pytest
+from result_runs import NOW, Journal, answered, item, judged
+
+from pytest_agenteval.cli import main
+from pytest_agenteval.compare import compare
+from pytest_agenteval.results.document import from_folder, write_document
+from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.load import read_document
+from pytest_agenteval.results.overrides import Override, write_override
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import CheckResult, Extraction, ToolCall
+
+NAO = Path(__file__).parent.parent / "data" / "nao"
+P, F = ["passed"], ["failed"]
+
+
+@pytest.fixture
+def two(stored):
+    return stored({item("a"): P, item("b"): F}).path, stored({item("a"): F, item("b"): P}).path
+
+
+def test_diff_exits_1_on_a_regression_and_0_without(two, capsys):
+    old, new = two
+    assert main(["diff", str(old), str(new)]) == 1
+    out = capsys.readouterr().out
+    assert "== Regressions (1) ==\n  a  passed -> failed: values differ\n" in out
+    assert out.endswith("1 regression, 1 fix, 0 added, 0 removed, 0 unchanged\n")
+    assert main(["diff", str(old), str(old)]) == 0
+
+
+def test_diff_as_json_and_across_models(two, capsys, stored):
+    old, _ = two
+    other = stored({item("a", "demo:b"): F, item("b", "demo:b"): F}).path
+    assert main(["diff", "--json", str(old), str(other)]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == 2
+    assert main(["diff", "--json", "--across-models", str(old), str(other)]) == 1
+    assert json.loads(capsys.readouterr().out)["across_models"] == ["demo:a", "demo:b"]
+
+
+def test_diff_takes_a_persons_verdict_and_says_so(two, capsys):
+    old, new = two
+    write_override(new, read_document(new).rows[0], Override("passed", "fine"))
+    assert main(["diff", str(old), str(new)]) == 0
+    assert "1 verdict overridden by a person" in capsys.readouterr().out
+
+
+def test_commands_name_a_file_that_cannot_be_read(tmp_path, two, capsys):
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    for words in (
+        ["diff", str(two[0]), str(broken)],
+        ["merge", str(broken), "-o", str(tmp_path / "m.json")],
+        ["report", str(broken)],
+        ["rescore", str(broken)],
+    ):
+        assert main(words) == 2
+        assert capsys.readouterr().err.startswith(f"agenteval: {broken}: not a results file")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_merge_writes_a_new_file_beside_the_first(two, capsys, outputs):
+    before = {path.name for path in outputs.iterdir()}
+    assert main(["merge", *map(str, two)]) == 0
+    (new,) = {path.name for path in outputs.iterdir()} - before
+    assert new.startswith("results_")
+    assert capsys.readouterr().out.endswith(f"results: {outputs / new}\n")
+    assert read_document(outputs / new).run["merged"] == 2
+    assert main(["merge", *map(str, two)]) == 0
+    assert len(set(outputs.iterdir())) == len(before) + 2
+
+
+def test_merge_never_overwrites_what_it_reads(two, capsys):
+    assert main(["merge", *map(str, two), "-o", str(two[1])]) == 2
+    assert "is one of the files to merge; name another with -o" in capsys.readouterr().err
+
+
+def test_report_in_every_form(capsys, tmp_path):
+    path = str(NAO / "results_3cases_2models_k2.json")
+    assert main(["report", path]) == 0
+    assert "== Performance by Model ==" in capsys.readouterr().out
+    assert main(["report", path, "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("## Agent evaluation")
+    assert main(["report", path, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cases"]["total"] == 6
+    for name, start in (("x.md", "## Agent"), ("x.xml", "<?xml"), ("x.json", "{"), ("x.txt", "Results")):
+        assert main(["report", path, "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_text().startswith(start)
+    assert ElementTree.parse(tmp_path / "x.xml").getroot().find("testsuite").attrib["tests"] == "6"
+    assert main(["report", path, "-o", str(tmp_path / "no" / "x.md")]) == 2
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_report_against_a_baseline_is_a_comment(two, capsys):
+    old, new = map(str, two)
+    assert main(["report", new, "--against", old]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("### Agent evaluation")
+    assert out.index("**Regressions (1)**") < out.index("**Fixed (1)**")
+    assert main(["report", new, "--against", old, "--format", "terminal"]) == 0
+    out = capsys.readouterr().out
+    assert "== Results ==" in out
+    assert "== Regressions (1) ==" in out
+
+
+def test_report_of_a_run_that_is_not_finished(run_folder, capsys):
+    folder = run_folder({item("a"): P, item("b"): None})
+    assert main(["report", str(folder.path)]) == 0
+    assert "1 passed, 1 not run" in capsys.readouterr().out
+
+
+def test_a_terminal_without_unicode_gets_ascii(two):
+    command = [sys.executable, "-m", "pytest_agenteval", "report", str(NAO / "results_3cases_k3.json")]
+    done = subprocess.run(
+        command, capture_output=True, env={"PYTHONIOENCODING": "ascii", **_path()}, check=True
+    )
+    assert done.stdout.isascii()
+    assert b"\\xb7" in done.stdout
+
+
+def _path():
+    return {"PYTHONPATH": ":".join(filter(None, sys.path)), "NO_COLOR": "1"}
+
+
+def test_colours_on_a_terminal_only(two, monkeypatch, capsys):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["diff", *map(str, two)]) == 1
+    assert "\x1b[31m  a  passed -> failed: values differ\x1b[0m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["diff", *map(str, two)]) == 1
+    assert "\x1b" not in capsys.readouterr().out
+
+
+# --- rescore
+
+CASE = """\
+name: revenue
+prompt: What is the revenue?
+database: shop
+sql: {sql}
+{more}
+"""
+SQL = "SELECT region, revenue FROM sales"
+EXPECTED = Table.from_rows(["region", "revenue"], [["north", 10], ["south", 20]], ["VARCHAR", "INTEGER"])
+
+
+@pytest.fixture
+def project(tmp_path, outputs):
+    """A project with one case, and how to store a run of it and to change the case."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nagenteval_databases = shop = duckdb:///shop.duckdb\n")
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE sales AS SELECT 'north' AS region, 10 AS revenue")
+        connection.execute("INSERT INTO sales VALUES ('south', 20)")
+    place = tmp_path / "tests" / "a.yml"
+
+    def write(sql: str = SQL, more: str = "") -> None:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(CASE.format(sql=sql, more=more))
+
+    def run(actual: Table, *checks: CheckResult, expected: Table = EXPECTED, **more) -> Path:
+        folder = RunFolder.reserve(outputs, NOW)
+        planned = replace(item(), case_hash="old")
+        found = compare(expected, actual)
+        calls = (
+            ToolCall("execute_sql", {"sql_query": SQL}, {"data": actual.records(), "columns": actual.names}),
+        )
+        extraction = more.pop("extraction", Extraction(actual, "matched", SQL))
+        journal = Journal(folder, "main")
+        journal.planned([planned, item("skipped")])
+        journal.skipped(item("skipped").nodeid, "later")
+        journal.started(planned.nodeid)
+        attempt = judged(
+            1,
+            "passed" if found.matched else "failed",
+            found.message,
+            answer=more.pop("answer", None) or answered(tool_calls=calls),
+            extraction=extraction,
+            comparison=found,
+            reference=expected,
+            reference_sql=SQL,
+            checks=(CheckResult("data", found.matched, found.message), *checks),
+            **more,
+        )
+        journal.attempt(planned.nodeid, 0, attempt)
+        path = write_document(from_folder(folder), folder.document)
+        folder.remove()
+        return path
+
+    write()
+    return write, run
+
+
+def rescored(path: Path, capsys) -> tuple[dict, str]:
+    output = path.parent / "new.json"
+    assert main(["rescore", str(path), "-o", str(output)]) == 0
+    return json.loads(output.read_text()), capsys.readouterr().out
+
+
+def test_a_stricter_comparison_changes_the_verdict_without_a_call(project, capsys):
+    write, run = project
+    near = Table.from_rows(["region", "revenue"], [["south", 20], ["north", 10]], ["VARCHAR", "INTEGER"])
+    path = run(near)
+    document, _ = rescored(path, capsys)
+    assert document["results"][0]["verdict"] == "passed"
+    write(more="comparison: {ordered: true, order_by: [region]}")
+    document, out = rescored(path, capsys)
+    (entry,) = document["results"]
+    assert (entry["verdict"], entry["reason"]) == ("failed", "order_reversed")
+    assert (entry["tokens"], entry["duration_ms"], document["run"]["rescored"]) == (30, 1000, 1)
+    assert entry["case_hash"] not in ("old", "")
+    assert (
+        entry["details"]["tool_calls"] == json.loads(path.read_text())["results"][0]["details"]["tool_calls"]
+    )
+    assert "== Regressions (1) ==" in out
+    assert "revenue  passed -> failed [case changed]" in out
+    assert document["cases"]["skipped"] == 1
+
+
+def test_a_new_name_beside_the_old_one_is_the_default(project, capsys):
+    _, run = project
+    path = run(EXPECTED)
+    assert main(["rescore", str(path)]) == 0
+    out = capsys.readouterr().out
+    new = Path(out.rsplit("results: ", 1)[1].strip())
+    assert new.parent == path.parent
+    assert read_document(new).rows[0].verdict == "passed"
+
+
+def test_a_new_check_looks_at_the_saved_answer(project, capsys):
+    write, run = project
+    write(more="assertions: [{type: no_tool_call, tool: execute_sql}]")
+    document, _ = rescored(run(EXPECTED), capsys)
+    assert document["results"][0]["verdict"] == "failed"
+    assert "execute_sql" in document["results"][0]["message"]
+
+
+def test_changed_reference_sql_is_run(project, capsys):
+    write, run = project
+    write(sql="SELECT region, revenue + 1 AS revenue FROM sales")
+    document, _ = rescored(run(EXPECTED), capsys)
+    assert document["results"][0]["verdict"] == "failed"
+    write(sql="SELECT   region, revenue FROM sales;")  # the same but for blanks: the saved table is taken
+    document, _ = rescored(run(EXPECTED), capsys)
+    assert document["results"][0]["verdict"] == "passed"
+
+
+def test_a_table_that_a_model_extracted_is_taken_as_it_was(project, capsys):
+    _, run = project
+    path = run(
+        EXPECTED, extraction=Extraction(EXPECTED, "query", "SELECT * FROM q"), answer=answered("only text")
+    )
+    document, _ = rescored(path, capsys)
+    assert document["results"][0]["verdict"] == "passed"
+    assert document["results"][0]["extraction"] == {"source": "query", "query": "SELECT * FROM q"}
+
+
+def test_what_was_cut_keeps_its_verdict_and_is_told(project, capsys):
+    write, run = project
+    many = Table.from_rows(["region", "revenue"], [["x", n] for n in range(5000)], ["VARCHAR", "INTEGER"])
+    write(more="comparison: {ordered: true, order_by: [region]}")
+    path = run(many, expected=many, answer=answered("only text"))
+    document, out = rescored(path, capsys)
+    assert document["results"][0]["verdict"] == "passed"
+    assert "not rescorable: 5,000 rows were cut to 1,000, 1 of 1\n" in out
+    assert document["run"]["rescored"] == 0
+    _, out = rescored(run(many, expected=many), capsys)  # its tool result was cut as well
+    assert "not rescorable: 5,000 rows were cut to 1,000, 1 of 1\n" in out
+
+
+def test_what_has_no_answer_or_no_case_keeps_its_verdict(project, capsys, tmp_path, outputs):
+    _, run = project
+    path = run(EXPECTED)
+    (tmp_path / "tests" / "a.yml").write_text("name: other\nprompt: x?\nsql: SELECT 1\n")
+    _, out = rescored(path, capsys)
+    assert "not rescorable: no case 'revenue' in tests/a.yml, 1 of 1" in out
+    (tmp_path / "tests" / "a.yml").unlink()
+    document, out = rescored(path, capsys)
+    assert "not rescorable: tests/a.yml is gone, 1 of 1" in out
+    assert document["results"][0]["case_hash"] == "old"
+    folder = RunFolder.reserve(outputs, NOW)
+    journal = Journal(folder, "main")
+    journal.planned([item(k=3)])
+    journal.started(item().nodeid)
+    journal.attempt(item().nodeid, 0, judged(1, "error", answer=answered("half")))
+    journal.attempt(item().nodeid, 0, judged(2, "error"))
+    document, out = rescored(write_document(from_folder(folder), folder.document), capsys)
+    assert "not rescorable: no finished answer, 3 of 3" in out
+    assert [entry["stage"] for entry in document["results"]] == ["agent", "agent", "worker"]
+
+
+def test_a_broken_case_file_is_no_reason_to_keep_verdicts(project, capsys, tmp_path):
+    _, run = project
+    path = run(EXPECTED)
+    (tmp_path / "tests" / "a.yml").write_text("name: revenue\nprompt: x?\nsqll: SELECT 1\n")
+    assert main(["rescore", str(path)]) == 2
+    assert "tests/a.yml:3:1: unknown key 'sqll', did you mean 'sql'?" in capsys.readouterr().err
+
+
+def test_what_a_judge_said_is_taken_while_no_judge_is_configured(project, capsys):
+    write, run = project
+    write(more="expected_response: North and south.\nassertions: [{type: judge, rule: be kind, name: kind}]")
+    said = (
+        CheckResult("judge", True, "it is kind", "kind", 0.9),
+        CheckResult("factuality", False, "D: contradicts", None, 0.0, reason="judge"),
+    )
+    document, _ = rescored(run(EXPECTED, *said), capsys)
+    (entry,) = document["results"]
+    assert entry["verdict"] == "failed"
+    judged_again = {check["type"]: check for check in entry["checks"]}
+    assert judged_again["judge"]["score"] == 0.9
+    assert judged_again["factuality"]["why"] == "D: contradicts"
+    not_asked = CheckResult("judge", False, "not asked", "kind", severity="warn", details={"not_asked": True})
+    document, _ = rescored(run(EXPECTED, not_asked), capsys)
+    assert document["results"][0]["verdict"] == "error"
+    assert "judge" in document["results"][0]["message"]
+    document, _ = rescored(run(EXPECTED, said[0]), capsys)
+    assert document["results"][0]["stage"] == "checks"  # the factuality check was never judged
+
+
+def test_results_of_nao_are_rescored_by_our_rules(tmp_path, capsys):
+    source = NAO / "results_3cases_k3.json"
+    project = tmp_path / "project"
+    (project / "tests" / "outputs").mkdir(parents=True)
+    (project / "pytest.ini").write_text("[pytest]\n")
+    cases = {"total_revenue": "SUM(amount) AS total_revenue", "order_count": "COUNT(*) AS n"}
+    for name, select in cases.items():
+        text = f"name: {name}\nprompt: x?\nsql: SELECT {select} FROM orders\n"
+        (project / "tests" / f"{name}.yml").write_text(text)
+    for name in ("twin1", "twin2"):
+        (project / "tests" / f"{name}.yml").write_text("name: by_status\nprompt: x?\nsql: SELECT 1\n")
+    path = project / "tests" / "outputs" / "results_20260101_000000.json"
+    path.write_bytes(source.read_bytes())
+    document, out = rescored(path, capsys)
+    by_name = {(entry["name"], entry["attempt"]): entry["verdict"] for entry in document["results"]}
+    assert by_name["total_revenue", 1] == "passed"
+    assert by_name["order_count", 1] == "failed"
+    assert "not rescorable: no case 'by_status' in the project, 3 of 9" in out
+
+
+def test_a_full_hundred_rows_of_nao_may_have_been_cut(tmp_path, capsys):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "tests" / "a.yml").write_text("name: a\nprompt: x?\nsql: SELECT 1\n")
+    details = {"response_text": "x", "actual_data": [{"n": 1}] * 100, "expected_data": [{"n": 1}]}
+    path = tmp_path / "results_x.json"
+    path.write_text(
+        json.dumps({"results": [{"name": "a", "model": "m:1", "passed": True, "details": details}]})
+    )
+    _, out = rescored(path, capsys)
+    assert "not rescorable: 100 rows, where other programs cut without saying so, 1 of 1" in out
