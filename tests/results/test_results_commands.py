@@ -289,6 +289,12 @@ def test_what_has_no_answer_or_no_case_keeps_its_verdict(project, capsys, tmp_pa
     document, out = rescored(path, capsys)
     assert "not rescorable: tests/a.yml is gone, 1 of 1" in out
     assert document["results"][0]["case_hash"] == "old"
+    (tmp_path / "tests" / "outputs" / "b.yml").write_text("prompt: x?\n")
+    folder = RunFolder.reserve(outputs, NOW)
+    elsewhere = item(path="tests/outputs/b.yml")
+    Journal(folder, "main").attempt(elsewhere.nodeid, 0, judged())
+    _, out = rescored(write_document(from_folder(folder), folder.document), capsys)
+    assert "not rescorable: tests/outputs/b.yml is no case file, 1 of 1" in out
     folder = RunFolder.reserve(outputs, NOW)
     journal = Journal(folder, "main")
     journal.planned([item(k=3)])

@@ -130,10 +130,15 @@ class _Rescorer:
 
     def _cases(self, path: str) -> Mapping[str, Case]:
         if path not in self.files:
+            from pytest_agenteval.cases.discovery import claim
+
             place = self.run.root / path
             if not place.is_file():
                 raise NotRescorable(f"{path} is gone")
-            loaded = self.run.load(place, claimed=True, own_databases=True, marks=())
+            claimed = claim(place, root=self.run.root, named=True)
+            if claimed is None:
+                raise NotRescorable(f"{path} is no case file")
+            loaded = self.run.load(place, claim=claimed, own_databases=True, marks=())
             if loaded.errors:
                 raise SettingsError("\n".join(problem.render(self.run.root) for problem in loaded.errors))
             self.files[path] = {case.name: case for case in loaded.cases}
@@ -145,9 +150,7 @@ class _Rescorer:
             from pytest_agenteval.cases.discovery import find
 
             found = find([self.run.root], root=self.run.root, globs=self.run.settings.files)
-            paths = [
-                path.relative_to(self.run.root).as_posix() for path, claim in found if claim.kind == "cases"
-            ]
+            paths = [path.relative_to(self.run.root).as_posix() for path, _ in found]
             cases = [case for path in paths for case in self._cases(path).values()]
             count = Counter(case.name for case in cases)
             self.files[""] = {case.name: case for case in cases if count[case.name] == 1}
