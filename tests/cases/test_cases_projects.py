@@ -466,6 +466,25 @@ def test_a_connection_that_cannot_be_made_says_why(tmp_path: Path, config: str, 
     assert str(caught.value) == f"agenteval.yaml:1: {said}"
 
 
+def test_a_listener_is_told_every_secret(tmp_path: Path) -> None:
+    write(tmp_path, "nao_config.yaml", NAO)
+    project = find_project(tmp_path, environ=ENVIRON)
+    told: list[str] = []
+    project.secrets.listen(told.append)
+    assert told == ["claude", "4"]
+
+    project.database_urls()
+    assert told == ["claude", "4", "db.local", "5433", "p@ss:/word"]
+
+
+def test_one_missing_variable_leaves_the_other_databases_usable(tmp_path: Path) -> None:
+    write(tmp_path, "nao_config.yaml", NAO)
+    urls, reasons = find_project(tmp_path, environ={"MODEL": "m", "THREADS": "1"}).usable_urls()
+
+    assert list(urls) == ["shop"]
+    assert reasons == {"crm": "nao_config.yaml:10: environment variable CRM_HOST is not set"}
+
+
 def test_secrets_stay_out_of_the_representation(tmp_path: Path) -> None:
     write(tmp_path, "nao_config.yaml", NAO)
     project = find_project(tmp_path, environ=ENVIRON)

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_agenteval.cases.keys import KEYS
+from pytest_agenteval.cases.keys import FILE_KEYS, KEYS
 from pytest_agenteval.cases.loader import LoadedFile
 from pytest_agenteval.cases.schema import case_schema
 from pytest_agenteval.checks.registry import default_registry
@@ -98,6 +98,7 @@ def test_every_key_check_and_option_is_in_it() -> None:
     defs = made["$defs"]
 
     assert {name for key in KEYS for name in (key.name, *key.aliases)} <= set(defs["case"]["properties"])
+    assert set(FILE_KEYS) | {"<<"} == set(defs["file"]["properties"])
     assert {entry.name for entry in fields(ComparisonOptions)} == set(defs["comparison"]["properties"])
     branches = defs["check"]["oneOf"]
     assert [branch["properties"]["type"]["const"] for branch in branches] == list(default_registry().types)

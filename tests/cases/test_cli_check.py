@@ -234,6 +234,26 @@ def test_references_without_a_database_say_what_to_set(project: Project) -> None
     assert "a: the reference fails: which database?" in lines[0]
 
 
+def test_a_missing_variable_is_the_error_of_the_cases_that_need_it(shop: Project) -> None:
+    shop.write("pytest.ini", "[pytest]\n")
+    shop.write(
+        "agenteval.yaml",
+        "databases:\n- {name: shop, type: duckdb, path: shop.duckdb}\n"
+        "- {name: crm, url: \"{{ env('NOBODY_SETS_THIS') }}\"}\n",
+    )
+    shop.write("tests/a.yml", "prompt: x\ndatabase: shop\nsql: SELECT 1 AS a\n")
+    shop.write("tests/b.yml", "prompt: x\ndatabase: crm\nsql: SELECT 1 AS a\n")
+
+    assert shop.check("--references") == (
+        1,
+        [
+            "tests/b.yml:1:1: b: the reference fails: "
+            "agenteval.yaml:3: environment variable NOBODY_SETS_THIS is not set",
+            "2 files, 2 cases, 2 references: 1 error, 0 warnings",
+        ],
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -80,6 +80,20 @@ class Project:
         """Name -> SQLAlchemy URL of every database. Raises ``SettingsError`` naming file and line."""
         return {name: connection.url for name, connection in self.databases.items()}
 
+    def usable_urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The URLs that can be made, and for the other databases why not (``file:line: ...``).
+
+        A variable is needed only where its database is used, so a missing one is no one else's error.
+        """
+        urls: dict[str, str] = {}
+        reasons: dict[str, str] = {}
+        for name, connection in self.databases.items():
+            try:
+                urls[name] = connection.url
+            except SettingsError as wrong:
+                reasons[name] = str(wrong)
+        return urls, reasons
+
 
 def find_project(
     root: Path,

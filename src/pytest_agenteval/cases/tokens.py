@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,20 @@ class Secrets:
     """Every value read from the environment for a project file; all of them are to be redacted."""
 
     values: list[str] = field(default_factory=list)
+    _listeners: list[Callable[[str], object]] = field(default_factory=list)
 
     def add(self, value: str) -> None:
-        """Remember ``value``."""
+        """Remember ``value`` and tell it to whoever listens."""
         if value and value not in self.values:
             self.values.append(value)
+            for listener in self._listeners:
+                listener(value)
+
+    def listen(self, listener: Callable[[str], object]) -> None:
+        """Have ``listener`` (``Redactor.add``) told every value: those known, and each that is read."""
+        self._listeners.append(listener)
+        for value in self.values:
+            listener(value)
 
 
 @dataclass(frozen=True, slots=True)

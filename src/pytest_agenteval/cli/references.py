@@ -21,7 +21,9 @@ def run_references(place: Place, findings: Findings) -> None:
     """Run the references of all good cases, adding what is wrong to ``findings``."""
     from pytest_agenteval.databases import Databases
 
-    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
+    urls, reasons = place.project.usable_urls()
+    sources = {**urls, **dict(place.settings.databases)}
+    reasons = {name: why for name, why in reasons.items() if name not in sources}
     cases = [case for case in findings.cases if any(_sql_of(case))]
     if not sources and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
         findings.notes.append(
@@ -40,11 +42,12 @@ def run_references(place: Place, findings: Findings) -> None:
         )
         with databases:
             for case in cases:
+                reason = reasons.get(case.database or next(iter([*sources, *reasons]), ""))
                 for sql in _sql_of(case):
                     findings.references += 1
-                    problem = _judged(place, databases, case, sql)
-                    if problem is not None:
-                        findings.add([problem])
+                    failed = _problem(case, f"the reference fails: {reason}", "error") if reason else None
+                    problem = failed or _judged(place, databases, case, sql)
+                    findings.add([problem] if problem is not None else [])
 
 
 def _sql_of(case: Case) -> Iterator[str]:
