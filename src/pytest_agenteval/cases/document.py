@@ -23,7 +23,7 @@ ASKING = ("prompt", "question", "say", "input")
 MAX_BYTES = 2 * 1024 * 1024
 MAX_DEPTH = 60
 MAX_ALIASES = 1_000
-MAX_VALUES = 500_000
+MAX_VALUES = 200_000
 
 _SAFE = "tag:yaml.org,2002:"
 _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
