@@ -59,6 +59,9 @@ def test_paths_and_absolute_urls(tmp_path: Path):
         for name in sources:
             assert found.get(name).query("SELECT a FROM t").column(0) == [1]
         assert len({found.get(name).fingerprint() for name in sources}) == 1
+        assert found.urls["relative"] == f"duckdb:///{tmp_path}/sub/x.duckdb?ignored=1"
+        assert found.urls["absolute"] == found.urls["path"] == f"duckdb:///{tmp_path}/sub/x.duckdb"
+        assert found.get("relative").shown == "duckdb:///sub/x.duckdb?ignored=1"
     assert opened(tmp_path, {"s": tmp_path / "x.db"}).get().dialect == "sqlite"
 
 

@@ -234,7 +234,7 @@ def test_isolated_copies_of_sqlite(tmp_path: Path):
     with sqlite3.connect(tmp_path / "x.db") as connection:
         connection.execute("CREATE TABLE t (i INTEGER)")
     connection.close()
-    with opened(tmp_path, "sqlite:///x.db") as databases, databases.isolate(["data"]) as copies:
+    with opened(tmp_path, "sqlite:///x.db") as databases, databases.isolate("data") as copies:
         agent = sqlite3.connect(copies.urls["data"].removeprefix("sqlite:///"))
         agent.execute("INSERT INTO t VALUES (1)")
         agent.commit()
@@ -255,6 +255,30 @@ def test_what_has_no_file_cannot_be_isolated(tmp_path: Path):
         pytest.raises(DatabaseError, match="isolate needs a DuckDB or SQLite file to copy"),
     ):
         databases.isolate()
+
+
+def test_only_files_are_isolated(file: Path, tmp_path: Path):
+    sources = {"data": "duckdb:///data.duckdb", "server": "postgresql://h/d", "memory": ":memory:"}
+    databases = Databases(sources, folder=tmp_path / "run", root=tmp_path)
+    with databases.isolate() as copies:
+        assert list(copies.urls) == ["data"]
+    with databases.isolate("data") as copies:
+        assert list(copies.urls) == ["data"]
+    with pytest.raises(DatabaseError, match=r"'server' \(postgresql://h/d\): isolate needs a DuckDB"):
+        databases.isolate("server")
+    del sources["data"]
+    with pytest.raises(DatabaseError, match=r"'server' .*: isolate needs a DuckDB or SQLite file"):
+        Databases(sources, folder=tmp_path / "run", root=tmp_path).isolate()
+
+
+def test_snapshots_can_be_taken_before_they_are_needed(file: Path, tmp_path: Path):
+    sources = {"data": "duckdb:///data.duckdb", "gone": "duckdb:///gone.duckdb"}
+    databases = Databases(sources, folder=tmp_path / "run", root=tmp_path)
+    databases.prepare()
+    file.unlink()
+    assert databases.get("data").query(COUNT).column(0) == [5]
+    with pytest.raises(DatabaseError, match="no such file"):
+        databases.prepare(["data", "gone"])
 
 
 def test_a_missing_file(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,7 +71,7 @@ class Databases:
 
     @property
     def urls(self) -> dict[str, str]:
-        """Name -> URL as configured, for an agent's task; connections have none."""
+        """Name -> URL, files absolute, for an agent's task; connections have none."""
         return {name: found.url for name, found in self._all.items() if found.url is not None}
 
     def get(self, name: str | None = None) -> Database:
@@ -102,16 +103,24 @@ class Databases:
         )
 
     def prepare(self, names: Iterable[str] | None = None) -> None:
-        """Take the snapshots now: before an agent can write. Raises ``DatabaseError``."""
-        for name in self.names if names is None else names:
-            self.get(name).prepare()
+        """Take the snapshots of ``names`` (all) now, before an agent can write.
 
-    def isolate(self, names: Iterable[str] | None = None) -> Isolated:
-        """Fresh writable copies for one attempt (all databases, or ``names``); close it afterwards.
-
-        Raises ``DatabaseError`` for what has no file to copy (servers, connections, ``:memory:``).
+        Raises ``DatabaseError`` for the ``names`` given; without names, what fails is left to be told when
+        it is asked for.
         """
-        chosen = [self.get(name) for name in (self.names if names is None else names)]
+        for name in self.names if names is None else names:
+            with suppress(*([] if names is not None else [DatabaseError])):
+                self.get(name).prepare()
+
+    def isolate(self, database: str | None = None) -> Isolated:
+        """Fresh writable copies of every database that is a file, for one attempt; close it afterwards.
+
+        Servers, connections and ``:memory:`` have no copy and no URL there. ``database`` (where there is
+        but one, that) must have one: else ``DatabaseError``.
+        """
+        needed = [self.get(database)] if database is not None or len(self._all) == 1 else []
+        files = [found for found in self._all.values() if found.has_file]
+        chosen = dict.fromkeys([*needed, *files]) or dict.fromkeys(self._all.values())
         return isolated({found.name: found.for_copies() for found in chosen}, self.folder / "isolated")
 
     def interrupt(self) -> None:
@@ -209,6 +218,11 @@ class Database:
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
+
+    @property
+    def has_file(self) -> bool:
+        """Whether a DuckDB or SQLite file is behind it, that can be copied."""
+        return self._source.path is not None
 
     @property
     def _in_memory(self) -> bool:

@@ -46,9 +46,13 @@ class Snapshots:
         ``fresh``: the file may be rewritten between uses, so a changed file gives a new snapshot.
         Raises ``DatabaseError`` when the file is missing, unreadable or held by another process.
         """
-        path = _existing(source)
+        assert source.path is not None
+        known = self._known.get((source.path, ""))
+        if known is not None and not fresh:
+            return known
+        path = source.path.resolve()
         state = copier.stamp(str(path), source.kind)
-        key = (path, json.dumps(state) if fresh else "")
+        key = (source.path, json.dumps(state) if fresh else "")
         if key in self._known:
             return self._known[key]
         if sum(entry[0] for entry in state if entry) > self.limit:
@@ -63,6 +67,7 @@ class Snapshots:
         done = home / "snapshot.json"
         with locked(self.folder / f"{name}.lock"):
             if not done.exists():
+                _require_file(source, path)
                 _register(self.folder)
                 partial = self.folder / f"{name}.{os.getpid()}.part"
                 partial.mkdir(exist_ok=True)
@@ -74,10 +79,6 @@ class Snapshots:
                     shutil.rmtree(partial, ignore_errors=True)
             digest = json.loads(done.read_text(encoding="utf-8"))["digest"]
         return Snapshot(home / f"data.{source.kind}", digest)
-
-    def register(self) -> None:
-        """Note this process as one of the run: locks it holds do not stop a snapshot."""
-        _register(self.folder)
 
 
 class Isolated:
@@ -143,15 +144,14 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _existing(source: Source) -> Path:
-    if source.path is None or not source.path.exists():
+def _require_file(source: Source, path: Path) -> None:
+    if not path.exists():
         raise DatabaseError(
             f"{source.where}: no such file: {source.path}; build it first, or correct the URL "
             "(three slashes: relative to the project's root, four: absolute)"
         )
-    if not source.path.is_file():
+    if not path.is_file():
         raise DatabaseError(f"{source.where}: not a file: {source.path}")
-    return source.path.resolve()
 
 
 def _stamp(source: Source) -> list[list[int] | None]:

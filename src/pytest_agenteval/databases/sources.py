@@ -45,7 +45,8 @@ DRIVERS = {
 class Source:
     """Where the data of one database comes from.
 
-    ``url`` is as configured and may hold a password: messages show ``shown``. ``path`` is the file
+    ``url`` is what an agent is given (files are absolute); it may hold a password: messages show
+    ``shown``, the URL as configured without one. ``path`` is the file
     behind it (``None`` for servers, ``:memory:`` and connections); ``dialect`` is sqlglot's name of
     the SQL it speaks.
     """
@@ -101,10 +102,16 @@ def _from_url(name: str, url: str, root: Path) -> Source:
     backend = scheme.partition("+")[0]
     if backend in ("duckdb", "sqlite"):
         path = _file(match["rest"], root)
-        return Source(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, url, path)
+        # absolute: an agent's working directory need not be the root
+        full = url if path is None else f"{scheme}:///{path}" + _query(match["rest"])
+        return Source(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, full, path)
     if backend == "postgres":
         backend, url = "postgresql", "postgresql" + url[len("postgres") :]
     return Source(name, "server", _DIALECTS.get(backend, backend), redacted(url), url)
+
+
+def _query(rest: str) -> str:
+    return "".join(rest.partition("?")[1:])
 
 
 def _file(rest: str, root: Path) -> Path | None:
