@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterable, Mapping
@@ -79,19 +80,25 @@ class Redactor:
         self._extend(form for secret in secrets if secret for form in _forms(secret))
 
     def add_named(self, name: str, value: Any) -> None:
-        """A value read from the environment or a project file, under the name it has there.
+        """A value read from the environment, under the name of its variable: secret, with few exceptions.
 
-        A secret name (``X_API_KEY``) makes any value a secret; else short words, numbers and plain
-        URLs stay readable (masking ``shop`` would spoil every answer that says it); of a URL with a
-        password that is the secret.
+        Those are numbers, words of less than 8 letters, files, models (a name with ``MODEL``), and what
+        of a URL is not its password: masking ``shop`` would spoil every answer that says it. A secret
+        name (``X_API_KEY``) makes any value of 4 characters a secret.
         """
         text = "" if value is None else str(value)
+        if SECRET_NAME.search(name):
+            self.add(text)
         if "://" in text:
             self._extend(form for part in _url_secrets(text) for form in _forms(part))
-            if not (SECRET_NAME.search(name) and not name.lower().endswith("dsn")):
-                return
-        if SECRET_NAME.search(name) or _looks_secret(text):
+        elif _looks_secret(name, text.strip()):
             self.add(text)
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Values of 8 characters and more whose variables have secret names, whoever uses them."""
+        for name, value in environ.items():
+            if len(value) >= 8 and SECRET_NAME.search(name):
+                self.add_named(name, value)
 
     def _extend(self, forms: Iterable[str]) -> None:
         with self._lock:
@@ -155,16 +162,20 @@ def _forms(secret: str) -> Iterable[str]:
 
 
 def _whole(secret: str) -> str:
-    """Short secrets count only as whole words: masking 'shop' inside 'workshop' tells nobody anything."""
+    """Short secrets and plain words count only as whole words: 'shop' is not masked inside 'workshop'."""
     body = re.escape(secret)
-    return rf"(?<!\w){body}(?!\w)" if len(secret) < 8 else body
+    return rf"(?<!\w){body}(?!\w)" if len(secret) < 8 or secret.isalpha() else body
 
 
-def _looks_secret(text: str) -> bool:
-    stripped = text.strip()
-    if len(stripped) < 8 or re.fullmatch(r"[\d.,:_-]+|[A-Za-z]+([ ._/-][A-Za-z]+)*", stripped):
+def _looks_secret(name: str, text: str) -> bool:
+    if "model" in name.lower() or re.fullmatch(r"[\d.,+-]{0,12}|true|false|null", text, re.IGNORECASE):
         return False
-    return not re.fullmatch(r"[\w-]+:[\w./-]+|[./~]?[\w.-]*/[\w./-]+", stripped)
+    if _FILE.search(text) or (text.startswith(("/", "./", "../", "~")) and os.path.exists(text)):
+        return False
+    return len(text) >= 8 or not text.isalpha()
+
+
+_FILE = re.compile(r"\.(duckdb|db|sqlite3?|csv|parquet|json|jsonl|ya?ml|toml|sql|txt|md|py)$")
 
 
 def _url_secrets(url: str) -> Iterable[str]:

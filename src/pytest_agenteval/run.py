@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ class Run:
         self.project = project
         self.process = process
         self.redactor = Redactor()
+        self.redactor.add_environment(os.environ)
+        project.secrets.listen(self.redactor.add_named)
         self._register = register
         self._lock = threading.RLock()
         self._journal: Journal | None = None
@@ -197,7 +200,12 @@ class Run:
         from pytest_agenteval.agents.calling import AgentRuntime
 
         overlapping = self.settings.concurrency > 1
-        return AgentRuntime(thread=self.settings.thread, overlapping=overlapping, root=self.root)
+        return AgentRuntime(
+            thread=self.settings.thread,
+            overlapping=overlapping,
+            root=self.root,
+            redact=self.redactor.text,
+        )
 
     @cached_property
     def _agents(self) -> dict[str, RunnableAgent]:
@@ -254,6 +262,8 @@ class Run:
         """The configured databases of this process."""
         from pytest_agenteval.databases import Databases
 
+        for url in self.database_urls.values():
+            self.redactor.add_named("url", url)
         return Databases(
             self.database_urls,
             folder=self.folder().path,

@@ -34,6 +34,7 @@ def test_the_longest_secret_is_masked_first_and_short_ones_only_as_words():
     redactor = Redactor(["tokens", "tokens-of-maya", "abc"])
     assert redactor("tokens-of-maya") == MASK
     assert redactor("my tokens.") == f"my {MASK}."
+    assert Redactor(["canaryword"])("canarywords canaryword") == f"canarywords {MASK}"
     assert redactor("tokenstream abc") == "tokenstream abc"
 
 
@@ -113,13 +114,19 @@ def test_a_structure_without_end_is_passed_on():
     [
         ("SHOP_API_KEY", "abcd", True),
         ("DB_PASSWORD", "shop1", True),
+        ("WHATEVER", "x8Hj2-kLm9p", True),
+        ("WHATEVER", "canary_in_plain_words", True),
+        ("WHATEVER", "canaryword", True),
+        ("WHATEVER", "ab/cd.ef:gh+ij==", True),
+        ("PIN", "a1b2", True),
         ("DB_NAME", "shop", False),
-        ("DB_NAME", "the shop warehouse", False),
-        ("PORT", "5432123456", False),
+        ("PORT", "5432", False),
+        ("RATE", "-12.5", False),
+        ("FLAG", "true", False),
         ("MODEL", "openai:gpt-4.1", False),
         ("BASE_URL", "http://localhost:5005/api", False),
         ("DATA", "data/shop/warehouse.duckdb", False),
-        ("WHATEVER", "x8Hj2-kLm9p", True),
+        ("FOLDER", "/tmp", False),
         ("WHATEVER", None, False),
     ],
 )
@@ -154,3 +161,9 @@ def test_a_large_text_is_quick():
     started = time.process_time()
     assert redactor(text) == text
     assert time.process_time() - started < 1.0
+
+
+def test_the_environments_secrets_are_known_by_their_names():
+    redactor = Redactor()
+    redactor.add_environment({"X_API_KEY": "canaryword", "API_TOKEN": "short", "HOME": "/home/canary-xyz"})
+    assert redactor("canaryword short /home/canary-xyz") == f"{MASK} short /home/canary-xyz"

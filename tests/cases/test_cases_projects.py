@@ -470,7 +470,7 @@ def test_a_listener_is_told_every_secret(tmp_path: Path) -> None:
     write(tmp_path, "nao_config.yaml", NAO)
     project = find_project(tmp_path, environ=ENVIRON)
     told: list[str] = []
-    project.secrets.listen(told.append)
+    project.secrets.listen(lambda name, value: told.append(value))
     assert told == ["claude", "4"]
 
     project.database_urls()

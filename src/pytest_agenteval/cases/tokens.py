@@ -26,20 +26,25 @@ class Secrets:
     """Every value read from the environment for a project file; all of them are to be redacted."""
 
     values: list[str] = field(default_factory=list)
-    _listeners: list[Callable[[str], object]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    _listeners: list[Callable[[str, str], object]] = field(default_factory=list)
 
-    def add(self, value: str) -> None:
-        """Remember ``value`` and tell it to whoever listens."""
+    def add(self, value: str, name: str = "") -> None:
+        """Remember ``value`` of the variable ``name``, and tell whoever listens."""
         if value and value not in self.values:
             self.values.append(value)
+            self.names[value] = name
             for listener in self._listeners:
-                listener(value)
+                listener(name, value)
 
-    def listen(self, listener: Callable[[str], object]) -> None:
-        """Have ``listener`` (``Redactor.add``) told every value: those known, and each that is read."""
+    def listen(self, listener: Callable[[str, str], object]) -> None:
+        """Have ``listener`` told name and value of every variable: those known, and each that is read.
+
+        ``Redactor.add_named`` is one: it keeps numbers and short words readable.
+        """
         self._listeners.append(listener)
-        for value in self.values:
-            listener(value)
+        for value in list(self.values):
+            listener(self.names.get(value, ""), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Tokens:
                 )
             if what not in self.environ:
                 raise SettingsError(f"{self.place(node)}: environment variable {what} is not set")
-            self.secrets.add(self.environ[what])
+            self.secrets.add(self.environ[what], what)
             return self.environ[what]
 
         return _TOKEN.sub(value, node.value)
