@@ -15,6 +15,7 @@ from pytest_agenteval.planning import begin
 if TYPE_CHECKING:
     from pytest_agenteval.bench import Fixtures
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.redaction import Redactor
     from pytest_agenteval.run import Run
     from pytest_agenteval.types import CaseResult
 
@@ -137,6 +138,7 @@ def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
 
 def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Give a case's report its outcome and its scalars."""
+    mask_secrets(report, run_of(item.config).redactor)
     if call.when == "setup" and not report.passed:
         _never_ran(item, call, report)
     if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
@@ -155,6 +157,19 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     report.user_properties = list(item.user_properties)
     lines = run_of(item.config).journal.take_lines()
     report.__dict__["agenteval"] = json.dumps({**scalars, **({"lines": lines} if lines else {})})
+
+
+def mask_secrets(report: pytest.TestReport, redactor: Redactor) -> None:
+    """Take secrets out of tracebacks (local variables too) and captured output, for every reporter."""
+    report.sections = [(title, redactor.text(text)) for title, text in report.sections]
+    shown: Any = report.longrepr
+    if isinstance(shown, tuple):
+        report.longrepr = (shown[0], shown[1], redactor.text(str(shown[2])))
+    elif shown is not None and (masked := redactor.text(str(shown))) != str(shown):
+        report.longrepr = masked
+    extra = report.__dict__.get("_json_report_extra")  # pytest-json-report's own copy of the output
+    if extra is not None:
+        report.__dict__["_json_report_extra"] = redactor.data(extra)
 
 
 def _reason_of(report: pytest.TestReport) -> str:

@@ -229,7 +229,9 @@ def test_no_secret_reaches_anything_that_is_written(project, httpserver):
 
         @pytest.fixture
         def raises():
-            raise ValueError(f"pool of {os.environ['ANOTHER_API_KEY']}")
+            key = os.environ["ANOTHER_API_KEY"]
+            print("opening a pool with", key)
+            raise ValueError(f"pool of {key}")
         """
     )
     project.case("tells")
