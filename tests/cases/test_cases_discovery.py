@@ -139,6 +139,9 @@ def test_find_takes_files_as_named_and_folders_as_given(tmp_path: Path) -> None:
     write(tmp_path / "tests" / "notes.md")
     (tmp_path / "tests" / "folder.yml").mkdir()
     named = write(tmp_path / "tests" / "broken.yml", "foo: 1\n")
+    for unseen in (".hidden", "node_modules", "x.egg", "env"):
+        write(tmp_path / "tests" / unseen / "case.yml")
+    write(tmp_path / "tests" / "env" / "pyvenv.cfg")
 
     assert find([tmp_path / "tests"], root=tmp_path) == [(a, SNIFFED), (b, SNIFFED)]
     assert find([named, tmp_path / "tests"], root=tmp_path) == [(named, STRICT), (a, SNIFFED), (b, SNIFFED)]

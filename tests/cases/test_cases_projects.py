@@ -320,6 +320,27 @@ def test_foreign_keys_of_a_foreign_file_are_left_alone(tmp_path: Path) -> None:
     ]
 
 
+def test_what_only_another_program_knows_is_wrong_only_where_it_is_used(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "nao_config.yaml",
+        "databases:\n- {name: a, type: duckdb}\n- {name: md, type: motherduck}\n"
+        "llm: {meta: {costs: {output: 3, per_image: 1}}}\n",
+    )
+    project = find_project(tmp_path)
+
+    assert project.meta_costs == Prices(output=3.0)
+    assert project.databases["a"].url == "duckdb:///:memory:"
+    with pytest.raises(SettingsError) as caught:
+        _ = project.databases["md"].url
+    assert str(caught.value).startswith(
+        "nao_config.yaml:3: database 'md': unknown database type 'motherduck'; known: "
+    )
+    assert errors(tmp_path, "nao_config.yaml", "llm: {meta: {costs: {outputs: 3}}}\n") == [
+        "nao_config.yaml:1:22: llm.meta.costs: unknown price 'outputs', did you mean 'output'?"
+    ]
+
+
 def test_comparison_options_have_their_place(tmp_path: Path) -> None:
     from pytest_agenteval.validation import Fault
 
@@ -420,6 +441,7 @@ def test_other_secret_stores_are_not_supported(tmp_path: Path) -> None:
             "clickhouse+native://h:9440/d?secure=true",
         ),
         ("type: clickhouse, host: h, database: d, protocol: native", "clickhouse+native://h:9000/d"),
+        ("type: clickhouse, host: h, database: d, secure: 'false'", "clickhouse+http://h:8123/d"),
         ("type: trino, host: h, catalog: c, user: u, schema_name: s", "trino://u@h:8080/c/s"),
         (
             "type: trino, host: h, port: 1, catalog: c, user: u, password: p, http_scheme: https",

@@ -37,9 +37,10 @@ class Connection:
         fields = {name: value for name, value in self.read().items() if value not in (None, "")}
         if "url" in fields:
             return _anchored(str(fields["url"]), self.folder)
-        build = BUILDERS[self.type]
+        if (unknown := check_type(self.type)) is not None:
+            raise SettingsError(f"{self.place}: database {self.name!r}: {unknown}")
         try:
-            return build(fields, self.folder)
+            return BUILDERS[self.type](fields, self.folder)
         except KeyError as missing:
             raise SettingsError(
                 f"{self.place}: database {self.name!r} of type {self.type} needs {missing.args[0]!r}"
@@ -155,7 +156,7 @@ def _databricks(fields: Fields, folder: Path) -> str:
 
 def _clickhouse(fields: Fields, folder: Path) -> str:
     native = fields.get("protocol") == "native"
-    secure = bool(fields.get("secure", False))
+    secure = str(fields.get("secure", False)).lower() in ("true", "yes", "on", "1")
     port = (9440 if secure else 9000) if native else (8443 if secure else 8123)
     options = {"secure": "true"} if native and secure else {"protocol": "https"} if secure else {}
     scheme = f"clickhouse+{'native' if native else 'http'}"

@@ -5,14 +5,16 @@ Nothing here imports YAML before a line of the file looks like a case's.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
 SUFFIXES = (".yml", ".yaml")
+_SKIPPED = frozenset(("_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "__pycache__"))
 # document.ASKING, as bytes
 _WORDS = rb"[\"']?(?:prompt|question|say|input)[\"']?\s*:(?=\s|$)"
 _ANYWHERE = re.compile(rb"(?:^|[\s{,\-\[])" + _WORDS, re.MULTILINE)
@@ -68,13 +70,26 @@ def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> lis
     """Every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
     found: dict[Path, Claim] = {}
     for path in paths:
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for entry in inside:
-            if entry.suffix in SUFFIXES and entry.is_file():
+        for entry in sorted(visible_files(path)) if path.is_dir() else [path]:
+            if entry.suffix in SUFFIXES:
                 reason = claim(entry, root=root, globs=globs, named=entry == path)
                 if reason is not None:
                     found.setdefault(entry, reason)
     return list(found.items())
+
+
+def visible_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder, without those folders that pytest does not enter either."""
+    for place, names, files in os.walk(folder):
+        names[:] = [
+            name
+            for name in names
+            if not name.startswith(".")
+            and name not in _SKIPPED
+            and not name.endswith(".egg")
+            and not Path(place, name, "pyvenv.cfg").is_file()
+        ]
+        yield from (Path(place, name) for name in files)
 
 
 def _relative(path: Path, root: Path) -> str:

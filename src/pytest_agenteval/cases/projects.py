@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -194,6 +194,10 @@ class _Reading:
             secrets=self._tokens.secrets,
         )
 
+    def _is_ours(self, name: str, known: Iterable[str]) -> bool:
+        """Whether an unknown key is a fault: always in our file, else when it is close to a known one."""
+        return self._kind == "agenteval" or closest(name, known, 0.75) is not None
+
     def _eager(self, node: Node, read: values.Read, key: str) -> Any:
         """A value that is needed at once, its references read."""
         before = self.reader.errors
@@ -248,7 +252,7 @@ class _Reading:
             return {}
         entries = self.reader.entries(entry.value)
         for name, part in entries.items():
-            if name not in TEST_KEYS and (self._kind == "agenteval" or closest(name, TEST_KEYS, 0.75)):
+            if name not in TEST_KEYS and self._is_ours(name, TEST_KEYS):
                 self.reader.error(part.key, f"test: unknown key {name!r}{did_you_mean(name, TEST_KEYS)}")
         readers: dict[str, values.Read] = {
             "models": values.models,
@@ -308,7 +312,8 @@ class _Reading:
         if kind is None:
             reader.error(node, f"databases: {name!r} needs a type (or a url)")
             return None
-        if "url" not in entries and (wrong := check_type(kind)) is not None:
+        # another program may know more types than we do: its file is wrong only where one is used
+        if self._kind == "agenteval" and "url" not in entries and (wrong := check_type(kind)) is not None:
             reader.error(entries["type"].value, f"databases: {wrong}")
         fields = {key: part.value for key, part in entries.items()}
 
@@ -369,9 +374,9 @@ class _Reading:
             return None
         known: dict[str, float] = {}
         for name, entry in self.reader.entries(node).items():
-            if name not in _PRICES:
+            if name not in _PRICES and self._is_ours(name, _PRICES):
                 self.reader.error(entry.key, f"{key}: unknown price {name!r}{did_you_mean(name, _PRICES)}")
-            elif not entry.value.tag.endswith(":null"):
+            elif name in _PRICES and not entry.value.tag.endswith(":null"):
                 value = self._eager(entry.value, values.amount(), f"{key}.{name}")
                 if value is not None:
                     known[_PRICES[name]] = value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import glob
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,10 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> Place:
     settings = resolve({"strict": True} if strict else {}, os.environ, wanted, project.settings)
     listed = ini.get("testpaths", ())
     words = listed.split() if isinstance(listed, str) else [str(entry) for entry in listed]
-    found = tuple(path for word in words for path in sorted(root.glob(word)) if path.exists())
+    # as pytest: a path, or a glob, relative to rootdir
+    found = tuple(
+        Path(path) for word in words for path in sorted(glob.glob(str(root / word), recursive=True))
+    )
     return Place(root, found or (root,), settings, project)
 
 
@@ -117,13 +121,11 @@ def _toml_values(path: Path) -> Mapping[str, Any] | None:
 
 def conftest_speaks(root: Path, pattern: str) -> bool:
     """Whether a conftest.py of the project matches ``pattern``: what only pytest can ask it."""
-    return any(re.search(pattern, text, re.MULTILINE) for text in _conftests(root))
+    from pytest_agenteval.cases.discovery import visible_files
 
-
-def _conftests(root: Path) -> Iterable[str]:
-    for folder, names, files in os.walk(root):
-        names[:] = [
-            name for name in names if not name.startswith(".") and name not in ("node_modules", "venv")
-        ]
-        if "conftest.py" in files:
-            yield (Path(folder) / "conftest.py").read_text(encoding="utf-8", errors="replace")
+    texts = (
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in visible_files(root)
+        if path.name == "conftest.py"
+    )
+    return any(re.search(pattern, text, re.MULTILINE) for text in texts)
