@@ -13,11 +13,13 @@ from collections.abc import Sequence
 COMMANDS: dict[str, str] = {
     "check": "every fault of every case file at once; with --references every reference run twice",
     "diff": "what got worse between two runs (exit 1 when something did)",
+    "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML or JSON",
     "rescore": "comparison and checks again on saved answers, no agent call",
     "schema": "the JSON Schema of case files; --write points files at it",
     "test": "the short flags of nao test and pda test, as a pytest command",
+    "validate": "is the governance configuration consistent, and does it fit the databases",
 }
 """Command name -> its one-line help; the module is ``cli.<name with _>``."""
 

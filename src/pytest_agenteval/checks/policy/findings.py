@@ -128,7 +128,7 @@ def _policy(governance: Governance) -> Iterator[Problem]:
     for table, names in policy.pii_columns.items():
         if not names:
             yield _warn(columns, table, f"PII entry {table} names no columns")
-        if governance.bundles and listed(table, tables) is None:
+        if _all_read(governance) and listed(table, tables) is None:
             yield _warn(columns, table, f"PII table {table} is in no bundle")
 
 
@@ -139,7 +139,7 @@ def _models(governance: Governance) -> Iterator[Problem]:
         measures += len(model.measures)
         if model.table is None:
             yield _at(model.section, None, f"model {model.name!r} has no table")
-        elif governance.bundles and listed(model.table, tables) is None:
+        elif _all_read(governance) and listed(model.table, tables) is None:
             yield _warn(
                 model.section, "table", f"table {model.table} of model {model.name!r} is in no bundle"
             )
@@ -154,6 +154,11 @@ def _models(governance: Governance) -> Iterator[Problem]:
     if governance.models and not measures:
         first = next(iter(governance.models.values()))
         yield replace(_warn(first.section, None, "no model has a measure"), line=1, column=1)
+
+
+def _all_read(governance: Governance) -> bool:
+    """Whether it is known what is in no bundle: there are bundles, and none is broken."""
+    return bool(governance.bundles) and all(b.section.node is not None for b in governance.bundles)
 
 
 def _measure(model: Model, measure: Measure) -> Iterator[Problem]:

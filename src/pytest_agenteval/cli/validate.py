@@ -1,0 +1,93 @@
+"""``agenteval validate``: is the governance configuration consistent, and does it fit the databases?"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_agenteval.cli.output import refuse
+from pytest_agenteval.cli.place import Place, find_place
+from pytest_agenteval.errors import AgentEvalError, DatabaseError
+
+if TYPE_CHECKING:
+    from pytest_agenteval.checks.policy.findings import Validation
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which project, and whether its databases are asked."""
+    parser.add_argument(
+        "folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="the project (default: here)"
+    )
+    parser.add_argument(
+        "--no-database",
+        action="store_true",
+        help="judge the files alone; else tables and columns are looked up in the configured databases",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0: consistent (warnings allowed); 1: errors; 2: the project cannot be read."""
+    from pytest_agenteval.checks.policy.files import load_governance
+    from pytest_agenteval.checks.policy.findings import validate
+    from pytest_agenteval.checks.policy.scorecard import scorecard
+
+    folder: Path = arguments.folder.resolve()
+    if not folder.is_dir():
+        return refuse(NotADirectoryError(f"{arguments.folder}: no such folder"))
+    try:
+        place = find_place([folder])
+        names, schemas, notes = _databases(place, ask=not arguments.no_database)
+    except AgentEvalError as wrong:
+        return refuse(wrong)
+    found = validate(folder, names, schemas)
+    for line in (*_lines(found, folder), *notes):
+        print(line)
+    for entry in scorecard(load_governance(folder)):
+        print(f"{'yes' if entry.yes else 'no ':3}  {entry.name}: {entry.detail}")
+    return 1 if found.errors else 0
+
+
+def _lines(found: Validation, folder: Path) -> list[str]:
+    lines = []
+    for problem in found.problems:
+        word = "" if problem.severity == "error" else "warning: "
+        place, _, text = problem.render(folder).partition(": ")
+        lines.append(f"{place}: {word}{text}")
+    warnings = len(found.problems) - found.errors
+    counts = ", ".join(
+        f"{count} {word}{'' if count == 1 else 's'}"
+        for count, word in ((found.errors, "error"), (warnings, "warning"))
+    )
+    files = len(found.files)
+    return [*lines, f"{counts} in {files} governance file{'' if files == 1 else 's'}"]
+
+
+def _databases(
+    place: Place, *, ask: bool
+) -> tuple[list[str], Mapping[str, Mapping[str, Sequence[str]]], list[str]]:
+    """(configured names, schemas of those that could be asked, what could not be asked)."""
+    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
+    schemas: dict[str, Mapping[str, Sequence[str]]] = {}
+    notes: list[str] = []
+    if not ask or not sources:
+        return list(sources), schemas, notes
+    from pytest_agenteval.databases import Databases
+
+    with tempfile.TemporaryDirectory(prefix="agenteval-validate-") as folder:
+        databases = Databases(
+            sources,
+            folder=Path(folder),
+            root=place.root,
+            timeout=place.settings.sql_timeout,
+            snapshot_limit=place.settings.snapshot_limit,
+        )
+        with databases:
+            for name in databases.names:
+                try:
+                    schemas[name] = databases.get(name).schema()
+                except DatabaseError as wrong:
+                    notes.append(f"database {name!r} was not asked: {' '.join(str(wrong).split())}")
+    return list(sources), schemas, notes
