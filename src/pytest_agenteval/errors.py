@@ -88,10 +88,11 @@ class AgentFailed(StageError):
 
     ``answer`` is what there was until then, where anything is known: requests on the wire, tool
     calls, tokens and cost already spent. ``logs`` is what the agent printed and logged before, where
-    calls overlap.
+    calls overlap; ``duration_ms`` how long the call took, where it was begun.
     """
 
     logs: str = ""
+    duration_ms: float | None = None
     stage: Stage = "agent"
     reason = "agent_error"
 

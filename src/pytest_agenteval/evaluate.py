@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_agenteval.cases.model import Case, Check, PassRule
 from pytest_agenteval.checks import run_check
-from pytest_agenteval.errors import BudgetSpent, ReferenceFailed, StageError
+from pytest_agenteval.errors import AgentFailed, BudgetSpent, ReferenceFailed, StageError
 from pytest_agenteval.results.verdicts import decide
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -122,6 +122,12 @@ def _facts(bench: Bench, references: tuple[Reference, ...]) -> dict[str, Any]:
 
 def _error(draft: _Draft, error: Exception) -> Attempt:
     """The attempt that an exception has ended: an error of the machinery, never a wrong answer."""
+    if isinstance(error, AgentFailed):
+        # what was spent and tried before it failed; an overlapping call began long before we waited for it
+        if error.answer is not None:
+            draft.facts.setdefault("answer", error.answer)
+        if error.duration_ms is not None:
+            draft.started = time.monotonic() - error.duration_ms / 1000
     if isinstance(error, BudgetSpent):
         return draft.finish("not_run", str(error), reason="budget")
     if isinstance(error, StageError):

@@ -25,7 +25,7 @@ class RawServer:
     def __init__(self) -> None:
         self.script: list[bytes | Step] = []
         self.last: bytes | Step | None = None
-        self.answers: Callable[[str, dict[str, str]], bytes] | None = None
+        self.answers: Callable[[str, dict[str, str], bytes], bytes | Step] | None = None
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.times: list[float] = []
         self._stop = threading.Event()
@@ -68,7 +68,7 @@ class RawServer:
                     self.requests.append((first, headers, body))
                     step = self.script.pop(0) if self.script else self.last
                     if self.answers is not None:
-                        step = self.answers(first, headers)
+                        step = self.answers(first, headers, body)
                     if callable(step):
                         step(connection)
                         return

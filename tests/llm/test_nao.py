@@ -180,7 +180,7 @@ def test_one_renewal_for_all_calls_in_flight(raw, agent) -> None:
     arrived: list[str] = []
     logins: list[str] = []
 
-    def answers(first: str, headers: dict[str, str]) -> bytes:
+    def answers(first: str, headers: dict[str, str], body: bytes) -> bytes:
         if "sign-in" in first:
             logins.append(first)
             time.sleep(0.1)
@@ -377,7 +377,7 @@ def test_a_run_logs_in_once(raw, pytester: pytest.Pytester, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     logins: list[str] = []
 
-    def answers(first: str, headers: dict[str, str]) -> bytes:
+    def answers(first: str, headers: dict[str, str], body: bytes) -> bytes:
         if "sign-in" in first:
             logins.append(first)
             return http(200, {"token": "canary-token-1"})

@@ -89,6 +89,7 @@ class AgentRuntime:
         except (Exception, SystemExit, GeneratorExit) as error:
             made = failed(error, self._root, self._redact("".join(call.logs)))
             made.args = (self._redact(str(made)),)
+            made.duration_ms = round((time.monotonic() - started) * 1000, 3)
             if made is error:
                 raise
             raise made from error
