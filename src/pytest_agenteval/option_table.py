@@ -14,6 +14,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MODEL = re.compile(r"[^\s:,]+:\S+")
+TARGETS = {
+    "python": "python:pkg.mod:name",
+    "command": "command:PROGRAM",
+    "http": "http:URL",
+    "https": "",
+    "nao": "nao:URL",
+    "dazense": "dazense:URL",
+    "pda": "pda:URL",
+    "llm": "llm:",
+    "replay": "replay:FILE",
+}
+"""Scheme of a target -> its form, as messages show it."""
 
 
 class Option(NamedTuple):
@@ -90,6 +102,17 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return read
 
 
+def _target(text: str) -> str:
+    scheme, colon, _ = text.partition(":")
+    if colon and scheme in TARGETS:
+        return text
+    from difflib import get_close_matches
+
+    near = get_close_matches(scheme.lower(), TARGETS, n=1) if colon else []
+    hint = f" (did you mean {near[0]}:?)" if near else ""
+    raise ValueError(f"a target{hint}: {', '.join(filter(None, TARGETS.values()))}")
+
+
 def _model(text: str) -> str:
     if not MODEL.fullmatch(text):
         raise ValueError("provider:model, for example openai:gpt-4.1")
@@ -130,6 +153,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "how to reach the agent: python:pkg.mod:name, command:PROGRAM, http:URL, "
         "nao:URL, dazense:URL, pda:URL, llm:, replay:FILE; beats a fixture named agent",
+        _target,
         metavar="TARGET",
         project_key="target",
     ),

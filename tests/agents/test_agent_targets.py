@@ -1,6 +1,7 @@
 """From targets and fixtures to agents; which kind honours which case key."""
 
 import functools
+import importlib
 import itertools
 import sys
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.agents.base import CANNOT, FEATURES, AgentContext, RunnableAgent, cannot
-from pytest_agenteval.agents.targets import SCHEMES, adapt, check_target, make_agent, unsupported
+from pytest_agenteval.agents.targets import SCHEMES, adapt, make_agent, unsupported
 from pytest_agenteval.cases.model import Case, Turn
 from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.option_table import TARGETS
+from pytest_agenteval.settings import resolve
 from pytest_agenteval.types import Answer, Task
 
 PLACE = "fixture 'agent' (conftest.py:4)"
@@ -41,6 +44,11 @@ class RunsPrompt:
         return prompt
 
 
+class RunsUserPrompt:
+    async def run(self, user_prompt=None, *, deps=None):
+        return user_prompt
+
+
 class Called:
     def __call__(self, question, *, verbose=False):
         return question
@@ -57,6 +65,7 @@ class Called:
         (functools.partial(lambda tenant, task: task.prompt, "acme"), "task"),
         (Runs(), "task"),
         (RunsPrompt(), "prompt"),
+        (RunsUserPrompt(), "prompt"),
         (Called(), "prompt"),
         (print, "prompt"),
         (str.upper, "prompt"),
@@ -140,7 +149,7 @@ def test_python_targets_are_found_with_the_root_folder_on_the_path(folder):
         "python:shop_agents:ask",
         "python:shop_agents:ask",
     )
-    assert agent.place == "--agent-target python:shop_agents:ask (shop_agents.py:1)"
+    assert agent.place == "target python:shop_agents:ask (shop_agents.py:1)"
     assert agent.agent.run(Task(("x",))) == "X"
     assert make_agent("python:shop_agents:team.run", folder).kind == "task"
 
@@ -148,12 +157,12 @@ def test_python_targets_are_found_with_the_root_folder_on_the_path(folder):
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        ("python:shop_agents", "--agent-target python:shop_agents: expected python:pkg.mod:name"),
+        ("python:shop_agents", "target python:shop_agents: expected python:pkg.mod:name"),
         ("python:shop_agents:aks", "shop_agents has no 'aks', did you mean 'ask'?"),
         ("python:shop_agents:team.x.y", "shop_agents has no 'team.x.y'"),
         (
             "python:shop_agents:number",
-            "--agent-target python:shop_agents:number gave an int; expected a callable",
+            "target python:shop_agents:number gave an int; expected a callable",
         ),
         ("python:shop_agents:Team", "gave the class Team; "),
         (
@@ -173,10 +182,10 @@ def test_a_bad_python_target_says_what_is_wrong(folder, target, text):
     [
         (
             "pyhton:x:y",
-            "--agent-target: unknown target 'pyhton:x:y', did you mean 'python'? known: python:pkg.mod:name",
+            "unknown target 'pyhton:x:y', did you mean 'python'? known: python:pkg.mod:name",
         ),
-        ("zzzzz:x", "--agent-target: unknown target 'zzzzz:x'; known: python:pkg.mod:name, command:PROGRAM"),
-        ("agent.py", "--agent-target: unknown target 'agent.py'; known:"),
+        ("zzzzz:x", "unknown target 'zzzzz:x'; known: python:pkg.mod:name, command:PROGRAM"),
+        ("agent.py", "unknown target 'agent.py'; known:"),
     ],
 )
 def test_an_unknown_scheme_is_a_usage_error_with_what_is_known(target, text):
@@ -185,9 +194,27 @@ def test_an_unknown_scheme_is_a_usage_error_with_what_is_known(target, text):
     assert str(caught.value).startswith(text)
 
 
-def test_every_scheme_has_its_module():
-    assert {check_target(f"{scheme}:x") for scheme in SCHEMES} == set(SCHEMES)
-    assert check_target("https://x/ask") == "http"
+def test_every_scheme_has_its_module_and_its_form_in_the_options():
+    assert set(TARGETS) == set(SCHEMES)
+    for module in SCHEMES.values():
+        assert callable(importlib.import_module(f"pytest_agenteval.agents.{module}").build)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            "pyhton:a:b",
+            "--agent-target: 'pyhton:a:b' is not a target (did you mean python:?): python:pkg.mod:name",
+        ),
+        ("agent.py", "--agent-target: 'agent.py' is not a target: python:pkg.mod:name, command:PROGRAM"),
+    ],
+)
+def test_an_unknown_scheme_is_refused_before_collection(given, text):
+    with pytest.raises(SettingsError) as caught:
+        resolve({"target": given}, {}, {}, {})
+    assert str(caught.value).startswith(text)
+    assert resolve({"target": "https://x/ask"}, {}, {}, {}).target == "https://x/ask"
 
 
 FEATURE = {

@@ -36,9 +36,9 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     try:
         words = tuple(shlex.split(line))
     except ValueError as error:
-        raise SettingsError(f"--agent-target {target}: {error}") from error
+        raise SettingsError(f"target {target}: {error}") from error
     if not words:
-        raise SettingsError("--agent-target command: names no program; for example command:python agent.py")
+        raise SettingsError("target command: names no program; for example command:python agent.py")
     return RunnableAgent(
         kind="command",
         name=target,

@@ -79,9 +79,9 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     path = target.partition(":")[2]
     module_name, colon, attribute = path.partition(":")
     if not (module_name and colon and attribute):
-        raise AgentFailed(f"--agent-target {target}: expected python:pkg.mod:name")
+        raise AgentFailed(f"target {target}: expected python:pkg.mod:name")
     obj = _resolve(target, module_name, attribute, context.root)
-    agent = adapt(obj, f"--agent-target {target}", context.root)
+    agent = adapt(obj, f"target {target}", context.root)
     return _renamed(agent, target)
 
 
@@ -97,7 +97,7 @@ def _resolve(target: str, module_name: str, attribute: str, root: Path) -> Any:
         found: Any = importlib.import_module(module_name)
     except Exception as error:
         raise AgentFailed(
-            f"--agent-target {target}: importing {module_name} failed: {type(error).__name__}: {error}"
+            f"target {target}: importing {module_name} failed: {type(error).__name__}: {error}"
         ) from error
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -107,7 +107,7 @@ def _resolve(target: str, module_name: str, attribute: str, root: Path) -> Any:
                 else []
             )
             raise AgentFailed(
-                f"--agent-target {target}: {module_name} has no {attribute!r}{did_you_mean(part, names)}"
+                f"target {target}: {module_name} has no {attribute!r}{did_you_mean(part, names)}"
             )
         found = getattr(found, part)
     return found
@@ -134,7 +134,7 @@ def _takes(call: Any, default: Takes, place: str) -> Takes:
     annotated = first.annotation if isinstance(first.annotation, str) else _type_name(first.annotation)
     if first.name == "task" or annotated.rpartition(".")[2] == "Task":
         return "task"
-    if first.name in ("prompt", "question", "text") or annotated == "str":
+    if first.name.endswith(("prompt", "question", "query", "message", "text")) or annotated == "str":
         return "prompt"
     return default
 

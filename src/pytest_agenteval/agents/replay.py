@@ -82,8 +82,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     path = context.root / name
     if not name or not path.is_file():
         raise SettingsError(
-            f"--agent-target {target}: no file {name!r} in {context.root}; "
-            "record one with --agent-record FILE"
+            f"target {target}: no file {name!r} in {context.root}; record one with --agent-record FILE"
         )
     return RunnableAgent(
         kind="replay",

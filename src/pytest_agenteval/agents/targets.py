@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, RunsTask, unsupported
 from pytest_agenteval.agents.function import adapt
 from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.option_table import TARGETS
 from pytest_agenteval.validation import did_you_mean
 
-__all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "check_target", "make_agent",
+__all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "make_agent",
            "unsupported"]  # fmt: skip
 
 SCHEMES: Mapping[str, str] = {
     "python": "function",
     "command": "command",
     "http": "http",
+    "https": "http",
     "replay": "replay",
     "nao": "nao",
     "dazense": "nao",
@@ -25,20 +27,6 @@ SCHEMES: Mapping[str, str] = {
 }
 """Scheme -> its module in ``agents``, which has ``build(target, context) -> RunnableAgent``."""
 
-_FORMS = "python:pkg.mod:name, command:PROGRAM, http:URL, nao:URL, dazense:URL, pda:URL, llm:, replay:FILE"
-
-
-def check_target(target: str, place: str = "--agent-target") -> str:
-    """The scheme of ``target``. Raises ``SettingsError`` for an unknown one; imports nothing."""
-    scheme, colon, _ = target.partition(":")
-    if scheme == "https":
-        return "http"
-    if not colon or scheme not in SCHEMES:
-        hint = did_you_mean(scheme, SCHEMES) if colon else ""
-        near = hint if hint.startswith(", did") else ""
-        raise SettingsError(f"{place}: unknown target {target!r}{near or ';'} known: {_FORMS}")
-    return scheme
-
 
 def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgent:
     """The agent behind ``target``.
@@ -46,7 +34,12 @@ def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgen
     Raises ``SettingsError`` for an unknown scheme or bad configuration, ``AgentFailed`` when what it
     names cannot be loaded.
     """
-    scheme = check_target(target)
+    scheme, colon, _ = target.partition(":")
+    if not colon or scheme not in SCHEMES:
+        forms = ", ".join(filter(None, TARGETS.values()))
+        hint = did_you_mean(scheme, SCHEMES) if colon else ""
+        near = hint if hint.startswith(", did") else ";"
+        raise SettingsError(f"unknown target {target!r}{near} known: {forms}")
     module = importlib.import_module(f"pytest_agenteval.agents.{SCHEMES[scheme]}")
     agent: RunnableAgent = module.build(target, context or AgentContext())
     return agent
