@@ -10,7 +10,8 @@ from pytest_agenteval import Answer
 @pytest.fixture
 def agent():
     def answer(prompt):
-        open("asked.txt", "a").write(prompt)
+        with open("asked.txt", "a") as file:
+            file.write(prompt)
         return Answer(data=[{"n": 1}], cost=0.25)
     return answer
 """
