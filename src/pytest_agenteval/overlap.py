@@ -6,6 +6,7 @@ do for it alone (a function-scoped fixture, a setup, a skip) could change what t
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -146,8 +147,10 @@ def _tell(item: pytest.Item, later: pytest.Item, reason: str) -> None:
     if item.config.get_verbosity() > 0 and not later.stash.get(TOLD, False):
         later.stash[TOLD] = True
         reporter = item.config.pluginmanager.getplugin("terminalreporter")
-        if reporter is not None:
-            reporter.write_line(f"agenteval: {later.nodeid} is not asked early: {reason}")
+        capture = item.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+            if reporter is not None:
+                reporter.write_line(f"agenteval: {later.nodeid} is not asked early: {reason}")
 
 
 def early_run(item: pytest.Item) -> CaseRun | None:

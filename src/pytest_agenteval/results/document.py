@@ -76,6 +76,7 @@ class Item:
     planned: PlannedItem
     skipped: str | None = None
     reruns: set[int] = field(default_factory=set)
+    started: set[int] = field(default_factory=set)
     attempts: dict[tuple[int, int], Spot] = field(default_factory=dict)
     answers: dict[tuple[int, int], Spot] = field(default_factory=dict)
     carried: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
@@ -158,6 +159,8 @@ def _note(items: dict[str, Item], spot: Spot) -> None:
         return
     rerun = head["rerun"]
     item.reruns.add(rerun)
+    if kind in ("started", "attempt", "carried", "imported"):
+        item.started.add(rerun)
     if kind == "attempt":
         item.attempts[rerun, head["attempt"]] = spot
     elif kind == "answer":
@@ -201,7 +204,8 @@ def from_index(index: Index, run: Mapping[str, Any]) -> tuple[Document, list[tup
 
 def _heads(item: Item, number: int) -> tuple[int | None, Mapping[str, Any] | None, Mapping[str, Any] | None]:
     attempt, answer = item.finished(number)
-    return item.last, attempt.head if attempt else None, answer.head if answer else None
+    began = item.last if item.last in item.started else None
+    return began, attempt.head if attempt else None, answer.head if answer else None
 
 
 def _header(

@@ -14,6 +14,7 @@ DATA_ROWS = 100
 LOST = "the process ended before this attempt had an answer"
 UNJUDGED = "answered, but the process ended before the verdict; --agent-resume judges it without a call"
 NOT_RUN = "not run"
+ASKED_EARLY = "not run, but answered (asked early); --agent-resume judges it without a call"
 
 
 def scalars_of(
@@ -64,10 +65,10 @@ _OURS = ("observed", "verdict", "stage", "reason", "score")
 
 
 def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None) -> dict[str, Any]:
-    if rerun is None:
-        return {"verdict": "not_run", "message": NOT_RUN, "duration_ms": 0, "tool_call_count": 0}
     head = dict(answer["head"]) if answer else {"duration_ms": 0, "tool_call_count": 0}
     head["duration_ms"] = round(head.get("duration_ms") or 0)
+    if rerun is None:
+        return {**head, "verdict": "not_run", "message": ASKED_EARLY if answer else NOT_RUN}
     text = UNJUDGED if answer else LOST
     return {**head, "verdict": "error", "stage": "worker", "reason": "worker", "message": text, "error": text}
 

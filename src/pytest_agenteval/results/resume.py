@@ -153,8 +153,8 @@ def _step(
 ) -> Step:
     if row.verdict in RULED:
         return Step(row.attempt, "keep", row, source, answer, entry)
-    judge = row.verdict == "error" and row.stage not in ASK_AGAIN and row.answered_at is not None
-    if judge and answer() is not None:
+    unjudged = row.verdict == "not_run" or (row.verdict == "error" and row.stage not in ASK_AGAIN)
+    if unjudged and row.answered_at is not None and answer() is not None:
         return Step(row.attempt, "judge", row, source, answer, entry)
     return Step(row.attempt, "call", row)
 
