@@ -16,14 +16,15 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
-from pytest_agenteval.evaluate import Bench, evaluate
-from pytest_agenteval.types import Answer, Attempt, CaseResult, Extraction, Limits, Reference, Task
+from pytest_agenteval.evaluate import Bench, evaluate, used_by
+from pytest_agenteval.types import Answer, Attempt, CaseResult, Extraction, Limits, Reference, Task, Used
 
 if TYPE_CHECKING:
     from pytest_agenteval.agents.base import RunnableAgent
     from pytest_agenteval.agents.concurrency import CallFuture, CallPool
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.databases import Database, Databases
+    from pytest_agenteval.llm.file_budget import Use
     from pytest_agenteval.results.resume import Step
     from pytest_agenteval.run import Run
     from pytest_agenteval.types import ChatModel
@@ -160,15 +161,23 @@ class CaseRun:
             return known
         assert self.agent is not None
         timeout = self.run.timeout_of(self.case)
-        with self.run.ledger.call() as bill:
+        with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
             try:
                 answer = self._call(self.agent, number, timeout)
             except AgentFailed as error:
                 self.raised = error.__cause__
                 self.logs[number] = error.logs
+                self._count(use, error.answer)
                 raise
             bill.cost = answer.cost
+            self._count(use, answer)
         return answer
+
+    def _count(self, use: Use, answer: Answer | None) -> None:
+        """Hold what an attempt used against the budget of its file."""
+        if self.case.file_budget is not None and answer is not None:
+            used = used_by(answer, len(self.statements(answer)))
+            use.add(**{name: getattr(used, name) for name in Used.__slots__})
 
     def _call(self, agent: RunnableAgent, number: int, timeout: float) -> Answer:
         def overdue() -> None:

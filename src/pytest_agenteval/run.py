@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.databases import Databases
     from pytest_agenteval.llm.budget import Ledger
     from pytest_agenteval.llm.client import Models
+    from pytest_agenteval.llm.file_budget import FileBudget, Use
     from pytest_agenteval.results.resume import Earlier
     from pytest_agenteval.types import ChatModel
 
@@ -308,6 +311,27 @@ class Run:
             ledger=self.ledger,
             remember=self.redactor.add,
         )
+
+    def file_budget(self, case: Case) -> AbstractContextManager[Use]:
+        """Around an attempt: what it uses counts against the budget of its file, if that has one."""
+        from pytest_agenteval.llm.file_budget import FileBudget, Use
+        from pytest_agenteval.llm.store import Store
+
+        if case.file_budget is None:
+            return nullcontext(Use())
+        shown = self.shown(case.path)
+        with self._lock:
+            if shown not in self._file_budgets:
+                given = {name: getattr(case.file_budget, name) for name in case.file_budget.__slots__}
+                limits = {name: limit for name, limit in given.items() if limit is not None}
+                file = f"budget_{hashlib.sha256(shown.encode()).hexdigest()[:16]}.json"
+                place = self.folder().path / file if self.process.local else None
+                self._file_budgets[shown] = FileBudget(shown, limits, Store(place))
+            return self._file_budgets[shown].attempt()
+
+    @cached_property
+    def _file_budgets(self) -> dict[str, FileBudget]:
+        return {}
 
     def model(self, name: str | None) -> ChatModel | None:
         """One of our own models (extraction, judge), or ``None`` where none is configured."""

@@ -210,3 +210,23 @@ def test_what_the_budget_stops_is_not_run(
     assert Counter(entry["verdict"] for entry in entries.values()) == {"passed": 2, "not_run": 2}
     stopped = next(entry for entry in entries.values() if entry["verdict"] == "not_run")
     assert "the run's budget of $1.00 allows no further call: $0.8000 spent" in stopped["message"]
+
+
+def test_what_a_files_budget_stops_is_not_run(
+    raw: RawServer, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAO_USERNAME", "me")
+    monkeypatch.setenv("NAO_PASSWORD", "pass-word")
+    raw.answers = lambda first, headers, body: http(200, {"token": "T"} if "sign-in" in first else run_body())
+    pytester.makeini("[pytest]\nagenteval_databases = shop = duckdb:///:memory:\n")
+    cases = "".join(f"  - {{name: c{n}, prompt: n{n}, sql: SELECT 42 AS total}}\n" for n in range(4))
+    pytester.mkdir("tests").joinpath("many.yml").write_text(f"budget: {{tokens: 35}}\ncases:\n{cases}")
+    pytester.path.joinpath("tests", "other.yml").write_text("prompt: n\nsql: SELECT 42 AS total\n")
+    result, entries = run(pytester, "--agent-target", f"nao:{raw.url}")
+    assert result.ret == 1
+    verdicts = {name: entry["verdict"] for name, entry in entries.items()}
+    assert verdicts == {"c0": "passed", "c1": "passed", "c2": "not_run", "c3": "not_run", "other": "passed"}
+    assert entries["c2"]["message"] == (
+        "the budget of tests/many.yml allows no further attempt: 30 of 35 tokens used, the largest attempt "
+        "took 15"
+    )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
-import json
 import os
-import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_agenteval.errors import AgentFailed, BudgetSpent
+from pytest_agenteval.llm.store import Store, is_alive
 
 
 @dataclass(slots=True)
@@ -26,13 +24,11 @@ class Ledger:
 
     limit: float | None
     path: Path | None = None
-    _memory: Spent = field(init=False)
-    _lock: threading.Lock = field(init=False, repr=False)
+    _store: Store = field(init=False, repr=False)
     _numbers: Iterator[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._memory = Spent()
-        self._lock = threading.Lock()
+        self._store = Store(self.path)
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
@@ -120,22 +116,13 @@ class Ledger:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[Spent]:
-        """The state for this process alone, written back afterwards, also when the block raises."""
-        if self.path is None:
-            with self._lock:
-                yield self._memory
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_suffix(".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            state = Spent(**json.loads(self.path.read_text())) if self.path.exists() else Spent()
+        """The state for this caller alone, kept afterwards, also when the block raises."""
+        with self._store.open() as raw:
+            state = Spent(**raw)
             try:
                 yield state
             finally:
-                # rename: a worker that is killed while writing must not leave half a ledger
-                fresh = self.path.with_suffix(".new")
-                fresh.write_text(json.dumps(asdict(state)))
-                fresh.replace(self.path)
+                raw.update(asdict(state))
 
 
 @dataclass(slots=True)
@@ -160,16 +147,7 @@ class Spent:
 
     def forget_the_dead(self) -> None:
         """Give back what processes reserved that are gone."""
-        for key in list(self.reserved):
-            pid = int(key.partition(":")[0])
-            if pid == os.getpid():
-                continue
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                del self.reserved[key]
-            except PermissionError:
-                continue
+        self.reserved = {key: held for key, held in self.reserved.items() if is_alive(key)}
 
 
 @dataclass(slots=True)
