@@ -92,6 +92,7 @@ LIMITED = "WHERE order_date >= '2018-01-01' LIMIT 10"
     [
         (f"SELECT id FROM orders {LIMITED}", None),
         ("DROP TABLE orders", "statement_kind: DROP is refused"),
+        ("DELETE FROM orders", "statement_kind: DELETE is refused"),
         (
             "WITH d AS (DELETE FROM customers RETURNING id) SELECT id FROM d LIMIT 1",
             "statement_kind: DELETE is refused",
@@ -325,6 +326,10 @@ def decided(calls=(), **raw):
         ({"sql": ["SELECT 1"], "table": table(a=[1]), "observed": "refuse"}, "allow"),
         ({"calls": [call("query_metrics", {}, {})], "table": table(a=[1])}, "allow"),
         ({"observed": "clarify"}, "needs_clarification"),
+        (
+            {"calls": [call("x", {}, {"policy": {"checks": []}})], "observed": "clarify"},
+            "needs_clarification",
+        ),
         ({"observed": "refuse", "sql": ["SELECT 1"]}, "block"),
     ],
 )

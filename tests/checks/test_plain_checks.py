@@ -89,6 +89,7 @@ TABLE = table(
         ({"approx": 1600.0, "rtol": 0.001}, "value: 1585.50, expected 1600.0 within 0.001 of it", False),
         ({"column": "TOTAL", "row": 1, "equals": 2}, "value TOTAL: 2", True),
         ({"column": "total", "row": -1, "equals": 2}, "value total: 2", True),
+        ({"row": 1, "equals": 2}, "value: 2", True),
         ({"row": 2, "equals": 1}, "value: no row 2, the answer has 2 rows", False),
         (
             {"column": "totl", "equals": 1},
@@ -314,6 +315,7 @@ def functions(tmp_path, monkeypatch):
         "def numpy(e):\n    import numpy\n    return numpy.bool_(True)\n"
         "def high(e): return 7\n"
         "def text(e): return '1'\n"
+        "def many(e): return [1]\n"
         "def nan(e): return float('nan')\n"
         "def crash(e): return 1 / 0\n"
         "async def late(e): return True\n"
@@ -348,6 +350,7 @@ def test_python(functions, name, text, raw, passed, why, score):
     [
         ("high", "returned 7, expected a bool, a score 0..1, or None"),
         ("text", "returned '1', expected a bool"),
+        ("many", "returned .1., expected a bool"),
         ("nan", "returned nan, expected a bool"),
         ("crash", "raised ZeroDivisionError: division by zero"),
         ("late", "is async; give a plain function"),

@@ -481,3 +481,123 @@ def test_joins_of_a_bundle_can_be_copied():
         allowed_joins=[{"left": side, "right": other}],
     )
     assert result.passed
+
+
+@pytest.mark.parametrize(
+    ("statement", "rules", "why"),
+    [
+        ("SELECT COLUMNS('[') FROM customers", {"forbidden_columns": PII}, "through COLUMNS('[')"),
+        (
+            "SELECT COLUMNS(*) FROM customers",
+            {"forbidden_columns": PII},
+            "main.customers.email through COLUMNS(*)",
+        ),
+        (
+            "(SELECT id FROM orders UNION SELECT id FROM payments) UNION SELECT email FROM customers",
+            {"forbidden_columns": PII},
+            "main.customers.email (UNION branch 3)",
+        ),
+        (
+            "SELECT current_timestamp",
+            {"forbidden_functions": "current_timestamp"},
+            "function current_timestamp",
+        ),
+        ("DELETE FROM customers WHERE email = 'x'", {"forbidden_columns": PII}, "main.customers.email"),
+        (
+            "UPDATE customers c SET id = 1 WHERE c.email = ''",
+            {"forbidden_columns": PII},
+            "main.customers.email",
+        ),
+        (
+            "SELECT * FROM unnest([1, 2]) AS u(x) JOIN customers c ON c.id = u.x",
+            {"forbidden_columns": PII},
+            "email",
+        ),
+        (
+            "WITH c AS (SELECT * FROM customers) SELECT email FROM c JOIN orders o ON o.customer_id = c.id",
+            {"select_star": "forbid_on_pii", "forbidden_columns": PII},
+            "select star * (CTE c) reaches",
+        ),
+        (
+            "SELECT c.id FROM (SELECT * FROM customers) c JOIN orders o ON c.email = o.status",
+            {"allowed_joins": JOINS},
+            "join customers.email = orders.status",
+        ),
+        (
+            "SELECT 1 FROM (SELECT id FROM customers) c JOIN orders USING (id)",
+            {"allowed_joins": JOINS},
+            "join customers.id = orders.id",
+        ),
+        (
+            "SELECT 1 FROM orders o JOIN LATERAL (SELECT id FROM customers WHERE id = o.id) c ON TRUE",
+            {"allowed_joins": JOINS},
+            "join customers.id = orders.id",
+        ),
+        (
+            "SELECT 1 FROM orders o WHERE customer_id NOT IN (SELECT email FROM customers)",
+            {"allowed_joins": JOINS},
+            "join orders.customer_id = customers.email",
+        ),
+        ("SELECT id FROM a JOIN b USING (x) JOIN c USING (x)", {"allowed_joins": JOINS}, "join a.x = c.x"),
+        (
+            "SELECT o.* FROM orders o, payments p",
+            {"required_filters": {"payments": "method"}},
+            "payments is read",
+        ),
+        (
+            "WITH x AS (SELECT o.*, p.id AS pid FROM orders o JOIN payments p ON p.order_id = o.id)"
+            " SELECT * FROM x WHERE method = 'card'",
+            {"required_filters": {"payments": "method"}},
+            "payments is read without a filter on method (CTE x)",
+        ),
+        (
+            "SELECT * FROM orders WHERE 5 > amount",
+            {"required_filters": {"orders": "amount < 4"}},
+            "amount < 4",
+        ),
+    ],
+)
+def test_odd_ways(statement, rules, why):
+    result = sql(statement, **rules)
+    assert not result.passed
+    assert why in result.why
+
+
+@pytest.mark.parametrize(
+    ("statement", "rules"),
+    [
+        ("SELECT * FROM orders WHERE 5 > amount", {"required_filters": {"orders": "amount < 5"}}),
+        (
+            "SELECT * FROM orders WHERE 5 >= amount",
+            {"required_filters": {"orders": ["amount <= 5", "amount"]}},
+        ),
+        ("SELECT 1 FROM orders WHERE customer_id IN (1, 2) AND id IN (VALUES (1))", {"allowed_joins": JOINS}),
+        ("SELECT 1 FROM orders WHERE customer_id IN (SELECT 1)", {"allowed_joins": JOINS}),
+        ("SELECT 1 FROM orders o JOIN (SELECT 1 AS one) x ON TRUE", {"allowed_joins": JOINS}),
+        ("(SELECT id FROM orders LIMIT 3)", {"require_limit": True, "max_limit": 3}),
+        ("(SELECT SUM(amount) FROM orders)", {"require_limit": True}),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
+            {"forbidden_columns": PII},
+        ),
+        ("SELECT query_table FROM orders", {"forbidden_tables": "secrets"}),
+        ("SELECT * FROM query_table(orders, 5)", {"forbidden_tables": "secrets"}),
+        ("SELECT a.b.c FROM (SELECT 1 AS a) x", {"forbidden_columns": PII}),
+        ("SELECT (o.x).email FROM orders o", {"forbidden_columns": PII}),
+        ("SELECT (y).email FROM orders o", {"forbidden_columns": PII}),
+        ("SELECT x FROM unnest([1]) AS u(x)", {"forbidden_columns": PII}),
+        ("SELECT a.x FROM (SELECT 1 AS x) a JOIN (SELECT 1 AS x) b USING (x)", {"forbidden_columns": PII}),
+        ("SELECT z.id FROM orders o", {"forbidden_columns": PII}),
+        ("SELECT lower(status) AS s, s FROM orders GROUP BY 1 HAVING s > 'a'", {"forbidden_columns": PII}),
+        ("SELECT status AS status FROM orders ORDER BY status", {"forbidden_columns": {"orders": "email"}}),
+        ("SHOW TABLES", {"require_limit": True, "max_limit": 1}),
+    ],
+)
+def test_odd_ways_that_are_fine(statement, rules):
+    result = sql(statement, **rules)
+    assert result.passed, result.why
+
+
+def test_forbid_on_pii_without_services():
+    with pytest.raises(CheckFailed, match="needs to know the PII columns"):
+        judged(evidence(sql=["SELECT 1"], services=None), type="sql", select_star="forbid_on_pii")

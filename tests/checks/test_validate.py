@@ -137,6 +137,11 @@ def change(name, old, new):
             f"{DATASET}:2:12: bundle_id: should be text, found a list",
             "error",
         ),
+        (
+            change(DATASET, "tables: [{", "tables: [5, {"),
+            f"{DATASET}:4:10: tables: should be a mapping",
+            "error",
+        ),
         ({DATASET: None}, "datasets:1:1: no bundle: there is no datasets/*/dataset.yaml", "warning"),
         ({DATASET: "- 1\n"}, f"{DATASET}:1:1: the file: should be a mapping, found a list", "error"),
         ({DATASET: "bundle_id: shop\n"}, f"{DATASET}:1:1: bundle 'shop' has no tables", "warning"),
@@ -234,6 +239,10 @@ SCHEMA = {
             f"{DATASET}:4:59: table main.order does not exist, did you mean 'main.orders'?",
         ),
         (
+            change(DATASET, "{schema: main, table: orders}", "{schema: main}"),
+            f"{DATASET}:4:44: a table of a bundle needs `table` (and `schema`)",
+        ),
+        (
             change(DATASET, "column: id}", "column: idd}"),
             f"{DATASET}:7:5: column main.customers.idd does not exist, did you mean 'id'?",
         ),
@@ -278,6 +287,12 @@ def test_findings_with_a_database(project, changes, line):
 def test_a_bundle_of_a_database_that_was_not_asked(project):
     root = project(**change(DATASET, "database_id: shop-db", "x: 1"))
     assert found(root, ["a", "b"], {"a": SCHEMA, "b": {}}) == []
+
+
+def test_a_file_that_is_no_text(project):
+    root = project()
+    (root / POLICY).write_bytes(b"pii: \xff\n")
+    assert found(root)[0] == (f"{POLICY}:1:6: not UTF-8 (byte 0xff); save the file as UTF-8", "error")
 
 
 # --- the command ------------------------------------------------------------------------------------

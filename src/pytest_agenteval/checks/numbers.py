@@ -138,8 +138,6 @@ def _in_parentheses(text: str, match: re.Match[str]) -> bool:
 def _part_of_a_name(text: str, match: re.Match[str]) -> bool:
     """``SKU-1042``, ``covid-19``, ``1.2.3``, ``2x4``: digits glued to a word."""
     before, after = text[: match.start("digits")], text[match.end() :]
-    if match["lead"].strip() in ("-", "\u2013") and re.search(r"\w[-\u2013]\s?$", text[: match.end("lead")]):
-        return not re.search(r"[\d%][-\u2013]\s?$", text[: match.end("lead")])
     return bool(re.search(r"[A-Za-z_]-$", before) or re.match(r"\.\d|_", after))
 
 

@@ -21,9 +21,6 @@ class Section:
         if node is not None and not good and not _is_null(node):
             reader.error(node, f"{name or 'the file'}: should be a mapping, found {found(node)}")
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._entries
-
     def names(self) -> list[str]:
         """The keys, in order."""
         return list(self._entries)
@@ -31,10 +28,6 @@ class Section:
     def at(self, key: str) -> Node:
         """The node to point at for ``key``: its key, else this mapping."""
         return self._entries[key].key if key in self._entries else self.node
-
-    def value_at(self, key: str) -> Node:
-        """The node of the value of ``key``, else this mapping."""
-        return self._entries[key].value if key in self._entries else self.node
 
     def section(self, key: str) -> Section:
         """The mapping under ``key``; an empty one where there is none."""

@@ -66,8 +66,6 @@ def _nested(tree: Node) -> Iterator[str]:
         else:
             cte = node.find_ancestor(exp.CTE)
             yield f"{kind(node)} in CTE {cte.alias}" if cte is not None else kind(node)
-    if tree.find(exp.Command, exp.Create, exp.Drop, exp.Copy) is not None:
-        yield "a statement inside"
 
 
 def _files(tree: Node) -> Iterator[str]:

@@ -181,27 +181,23 @@ def columns_of_table(analysis: Analysis, table: str) -> set[tuple[str, str]]:
     return {(table, ANY)} if known is None else {(table, column) for column in known}
 
 
-def outputs(
-    analysis: Analysis, scope: Scope, seen: frozenset[int] = frozenset()
-) -> dict[str, set[tuple[str, str]]]:
+def outputs(analysis: Analysis, scope: Scope) -> dict[str, set[tuple[str, str]]]:
     """Per output column of a query (lower case) the database columns it is made of.
 
-    A column passed on unchanged is its own only entry; ``*`` stands for unknown columns. A
-    recursive CTE is followed once.
+    A column passed on unchanged is its own only entry; ``*`` stands for unknown columns. Inside
+    itself a recursive CTE has none yet.
     """
-    if id(scope) in seen:
-        return {}
     if id(scope) not in analysis.made:
         analysis.made[id(scope)] = {}
-        analysis.made[id(scope)] = _outputs(analysis, scope, seen | {id(scope)})
+        analysis.made[id(scope)] = _outputs(analysis, scope)
     return analysis.made[id(scope)]
 
 
-def _outputs(analysis: Analysis, scope: Scope, seen: frozenset[int]) -> dict[str, set[tuple[str, str]]]:
+def _outputs(analysis: Analysis, scope: Scope) -> dict[str, set[tuple[str, str]]]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
         sides = [analysis.by_query.get(id(side.unnest())) for side in (query.this, query.expression)]
-        branches = [outputs(analysis, side, seen) for side in sides if side is not None]
+        branches = [outputs(analysis, side) for side in sides if side is not None]
         made = {name: set(pairs) for name, pairs in branches[0].items()} if branches else {}
         for branch in branches[1:]:
             for name, pairs in zip(made, branch.values(), strict=False):
@@ -220,14 +216,8 @@ def _outputs(analysis: Analysis, scope: Scope, seen: frozenset[int]) -> dict[str
 
 
 def resolve(analysis: Analysis, column: exp.Column) -> list[tuple[str, str]]:
-    """The database columns behind a column; several where its table is not certain."""
+    """The database columns behind a column of a query; several where its table is not certain."""
     scope = analysis.scope_of(column)
-    if scope is None or not analysis.exact:
-        return _guess(analysis, column)
-    return _resolve_in(analysis, scope, column)
-
-
-def _resolve_in(analysis: Analysis, scope: Scope | None, column: exp.Column) -> list[tuple[str, str]]:
     name = column.name
     while scope is not None:
         sources = {key.casefold(): source for key, (_, source) in scope.selected_sources.items()}
