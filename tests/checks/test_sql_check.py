@@ -538,6 +538,21 @@ def test_joins_of_a_bundle_can_be_copied():
             {"allowed_joins": JOINS},
             "join orders.customer_id = customers.email",
         ),
+        (
+            "SELECT 1 FROM orders JOIN (customers JOIN payments USING (email)) USING (id)",
+            {"allowed_joins": JOINS},
+            "join orders.id = customers.id",
+        ),
+        (
+            "SELECT 1 FROM orders WHERE EXISTS (SELECT 1 FROM customers WHERE email = status)",
+            {"allowed_joins": JOINS},
+            "join customers.email = orders.status (subquery in WHERE",
+        ),
+        (
+            "SELECT 1 FROM orders JOIN (customers c JOIN payments ON c.id = payments.id) ON TRUE",
+            {"allowed_joins": JOINS},
+            "join customers.id = payments.id",
+        ),
         ("SELECT id FROM a JOIN b USING (x) JOIN c USING (x)", {"allowed_joins": JOINS}, "join a.x = c.x"),
         (
             "SELECT o.* FROM orders o, payments p",
@@ -573,6 +588,8 @@ def test_odd_ways(statement, rules, why):
         ),
         ("SELECT 1 FROM orders WHERE customer_id IN (1, 2) AND id IN (VALUES (1))", {"allowed_joins": JOINS}),
         ("SELECT 1 FROM orders WHERE customer_id IN (SELECT 1)", {"allowed_joins": JOINS}),
+        ("SELECT 1 FROM orders WHERE customer_id = nowhere OR zzz.id = 5", {"allowed_joins": JOINS}),
+        ("SELECT 1 FROM orders WHERE customer_id = zzz.id", {"allowed_joins": JOINS}),
         ("SELECT 1 FROM orders o JOIN (SELECT 1 AS one) x ON TRUE", {"allowed_joins": JOINS}),
         ("(SELECT id FROM orders LIMIT 3)", {"require_limit": True, "max_limit": 3}),
         ("(SELECT SUM(amount) FROM orders)", {"require_limit": True}),

@@ -108,7 +108,7 @@ def conditions(scope: Scope, alias: str | None = None) -> Iterator[Node]:
     where = query.args.get("where")
     if where is not None:
         yield from _conjuncts(where.this)
-    for join in query.args.get("joins") or ():
+    for join in joins_of(query):
         on = join.args.get("on")
         if on is None or not _applies(join, alias):
             continue
@@ -216,7 +216,7 @@ def join_pairs(analysis: Analysis) -> tuple[list[JoinPair], list[tuple[str, tupl
             continue
         found = [*_equalities(analysis, scope), *_memberships(analysis, scope)]
         pairs += found
-        for join in scope.expression.args.get("joins") or ():
+        for join in joins_of(scope.expression):
             using = _using(analysis, scope, join)
             pairs += using
             if not using and not _joined(analysis, scope, join, found):
@@ -255,45 +255,50 @@ def _pairs(
 
 
 def _using(analysis: Analysis, scope: Scope, join: exp.Join) -> list[JoinPair]:
-    pairs = []
-    for name in join.args.get("using") or ():
-        sources = list(scope.selected_sources)
-        here = join.alias_or_name
-        for other in sources:
-            if other == here:
-                break
-            left, right = exp.column(name.name, table=other), exp.column(name.name, table=here)
-            pairs += [
-                JoinPair(one, two, f"USING ({name.name})", path_of(join))
-                for one in _in_scope(analysis, scope, left)
-                for two in _in_scope(analysis, scope, right)
-            ]
-    return pairs
+    here = _joined_sources(scope, join)
+    before = list(scope.selected_sources)
+    before = before[: min(map(before.index, here), default=0)]
+    return [
+        JoinPair(one, two, f"USING ({name.name})", path_of(join))
+        for name in join.args.get("using") or ()
+        for left in before
+        for right in here
+        for one in _column_of(analysis, scope, left, name.name)
+        for two in _column_of(analysis, scope, right, name.name)
+    ]
 
 
-def _in_scope(analysis: Analysis, scope: Scope, column: exp.Column) -> list[tuple[str, str]]:
-    source = scope.selected_sources.get(column.table)
-    if source is None:
-        return []
-    if isinstance(source[1], Scope):
-        return sorted(outputs(analysis, source[1]).get(column.name.casefold(), set()))
-    return [(table_name(source[1]), column.name)]
+def _joined_sources(scope: Scope, join: exp.Join) -> list[str]:
+    """The sources a join adds: one, or those of a join in parentheses."""
+    if join.alias_or_name in scope.selected_sources:
+        return [join.alias_or_name]
+    names = [table.alias_or_name for table in join.this.find_all(exp.Table)]
+    return [name for name in names if name in scope.selected_sources]
+
+
+def _column_of(analysis: Analysis, scope: Scope, source: str, name: str) -> list[tuple[str, str]]:
+    _, found = scope.selected_sources[source]
+    if isinstance(found, Scope):
+        return sorted(outputs(analysis, found).get(name.casefold(), set()))
+    return [(table_name(found), name)]
 
 
 def _joined(analysis: Analysis, scope: Scope, join: exp.Join, found: list[JoinPair]) -> bool:
-    """Whether one of the equalities of the query is about the joined source (or it is no table)."""
-    source = scope.selected_sources.get(join.alias_or_name)
-    if source is None:
-        return True
-    if isinstance(source[1], Scope):
-        tables = {table for pairs in outputs(analysis, source[1]).values() for table, _ in pairs}
-        if not tables:
-            return True
-    else:
-        tables = {table_name(source[1])}
-    return any(
-        same_table(side[0], table) for pair in found for side in (pair.left, pair.right) for table in tables
-    )
+    """Whether one of the equalities of the query is about the joined source (or it reads no table)."""
+    tables: set[str] = set()
+    for name in _joined_sources(scope, join):
+        _, source = scope.selected_sources[name]
+        if isinstance(source, Scope):
+            tables |= {table for pairs in outputs(analysis, source).values() for table, _ in pairs}
+        else:
+            tables.add(table_name(source))
+    sides = [side for pair in found for side in (pair.left, pair.right)]
+    return not tables or any(same_table(side[0], table) for side in sides for table in tables)
+
+
+def joins_of(query: Node) -> list[exp.Join]:
+    """The joins of one query, those in parentheses too."""
+    return [join for join in query.find_all(exp.Join) if join.find_ancestor(exp.Select) is query]
 
 
 def _told(join: exp.Join) -> str:
