@@ -234,7 +234,9 @@ def test_an_async_agent_that_blocks_the_loop_is_left_and_the_next_gets_a_new_loo
     async def fine(prompt):
         return "fine"
 
-    with pytest.raises(AgentTimeout):
+    with pytest.raises(
+        AgentTimeout, match=r"within 0\.1 s \(was at tests/agents/test_agent_calling.py:\d+\)"
+    ):
         ask(runtime, blocks, timeout=0.1)
     assert ask(runtime, fine).text == "fine"
     names = runtime.shutdown(wait=0.3)
@@ -623,3 +625,37 @@ def test_routed_streams_stay_streams(capsys):
     runtime.shutdown()
     assert sys.stdout is plain
     assert capsys.readouterr().out == "still here\n"
+
+
+def test_ctrl_c_cancels_an_async_agent(runtime):
+    ended = threading.Event()
+
+    async def agent(prompt):
+        signal.raise_signal(signal.SIGINT)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(runtime, agent)
+    assert ended.wait(2)
+
+
+def test_async_agents_under_way_are_cancelled_at_the_end_of_the_run():
+    runtime, begun, ended = AgentRuntime(overlapping=True), threading.Event(), threading.Event()
+
+    async def agent(prompt):
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(runtime.call, adapt(agent, "x"), Task(("q",)), timeout=20)
+        assert begun.wait(5)
+        assert runtime.shutdown() == ()
+        assert ended.is_set()
+        with pytest.raises(AgentFailed, match="CancelledError: the agent was cancelled"):
+            future.result(5)

@@ -219,3 +219,8 @@ def test_processes_and_threads_append_whole_lines(tmp_path, recorder):
     lines = recorder.path.read_text().splitlines()
     assert len(lines) == 80
     assert len({json.loads(line)["turns"][0] for line in lines}) == 80
+
+
+def test_an_unreadable_recording_has_no_model_name_of_its_own(tmp_path):
+    (tmp_path / "a.jsonl").write_text("nonsense\n\n")
+    assert make_agent("replay:a.jsonl", AgentContext(root=tmp_path)).model_name == "replay:a.jsonl"

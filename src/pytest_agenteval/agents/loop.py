@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 import threading
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeout
 from typing import Any, TypeAlias
 
-from pytest_agenteval.agents.faults import overdue, where
+from pytest_agenteval.agents.faults import overdue, where, where_now
 from pytest_agenteval.agents.guards import CANCEL_GRACE
 from pytest_agenteval.errors import AgentFailed
 
@@ -48,8 +49,7 @@ class LoopThread:
             result, error = future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
         except WaitTimeout:
             if not future.done():
-                self._leave(loop)
-                raise overdue(timeout, None) from None
+                raise overdue(timeout, self._leave(loop)) from None
             result, error = future.result()
         except BaseException:
             loop.call_soon_threadsafe(lambda: [made.cancel() for made in task])
@@ -69,12 +69,18 @@ class LoopThread:
                 self._thread.start()
             return self._loop
 
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The loop did not even cancel in time: an agent blocks it. Later agents get a new one."""
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> str | None:
+        """The loop did not even cancel in time: an agent blocks it. Later agents get a new one.
+
+        Returns the place where it is blocked.
+        """
         with self._lock:
-            if self._loop is loop and self._thread is not None:
-                self._stuck.append(self._thread)
-                self._loop = self._thread = None
+            if self._loop is not loop or self._thread is None:
+                return None
+            frame = sys._current_frames().get(self._thread.ident or 0)
+            self._stuck.append(self._thread)
+            self._loop = self._thread = None
+        return where_now(frame)
 
     def close(self, wait: float = 2.0) -> list[threading.Thread]:
         """Cancel what runs, stop the loop; returns the threads that did not end within ``wait`` s."""
@@ -129,9 +135,3 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
-
-
-def closed(awaitable: Awaitable[Any]) -> None:
-    """A coroutine that will not be awaited, without Python's warning."""
-    if isinstance(awaitable, Coroutine):
-        awaitable.close()
