@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -152,6 +154,26 @@ def test_errors_go_back_to_the_model(house, raw, call, error: str) -> None:
 def test_names_are_quoted(house, raw) -> None:
     raw.says(said(None, ("describe_table", {"table": "odd one.my table"})), said("done"))
     assert house.ask().tool_calls[0].result["sample"] == [{"a b": 1}]
+
+
+def test_another_kind_of_database(house, raw) -> None:
+    with contextlib.closing(sqlite3.connect(house.root / "shop.db")) as shop:
+        shop.execute('CREATE TABLE "odd name"(a INTEGER)')
+        shop.execute('INSERT INTO "odd name" VALUES (5)')
+        shop.commit()
+    raw.says(
+        said(None, ("list_tables", {}), ("describe_table", {"table": "odd name"})),
+        said(None, ("execute_sql", {"sql_query": 'SELECT a FROM "odd name"'})),
+        said("5"),
+    )
+    databases = Databases({"shop": "sqlite:///shop.db"}, folder=house.root / "lite", root=house.root)
+    task = Task(("how many?",), model="openai:m")
+    tables, described, query = house.agent(databases=databases).agent.run(task).tool_calls
+    databases.close()
+    assert list(tables.result["tables"].values()) == [["a"]]
+    assert described.result["sample"] == [{"a": 5}]
+    assert query.result["data"] == [{"a": 5}]
+    assert "SQL dialect: sqlite" in raw.bodies()[0]["messages"][0]["content"]
 
 
 def test_the_last_word_comes_without_tools(house, raw) -> None:

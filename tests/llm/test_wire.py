@@ -336,13 +336,18 @@ def test_abort_ends_calls_under_way_and_pauses(raw) -> None:
 
 
 def test_a_proxy_of_the_environment_is_used(raw, wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", raw.url)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("http_proxy", raw.url.replace("//", "//me:proxy-pass@"))
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")
     raw.says(then=OK)
     assert wire.send("GET", "http://agent.invalid/x", service="server").json() == {"ok": 1}
     assert raw.requests[0][0] == "GET http://agent.invalid/x HTTP/1.1"
-    send(wire, raw.url)
+    assert raw.requests[0][1]["proxy-authorization"].startswith("Basic ")
+    send(wire, raw.url)  # loopback never goes through a proxy
     assert raw.requests[1][0] == "POST /api?key=hidden HTTP/1.1"
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(AgentFailed, match="socks5 proxies cannot be used, only http and https ones"):
+        wire.send("GET", "http://agent.invalid/x", service="server")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ import httpx
 
 CONNECTIONS = 256  # as many as --agent-concurrency may ask for; the endpoint's limiter does the pacing
 WRITE_PIECE = 65_536
+LOOPBACK = ("localhost", "::1")
 
 
 class Clock(threading.local):
@@ -187,6 +188,8 @@ class DeadlineTransport(httpx.BaseTransport):
         if proxy is None:
             return httpcore.ConnectionPool(**common)
         parts = httpx.URL(proxy)
+        if parts.scheme not in ("http", "https"):
+            raise httpcore.ProxyError(f"{parts.scheme} proxies cannot be used, only http and https ones")
         login = (parts.username, parts.password) if parts.username else None
         return httpcore.HTTPProxy(proxy_url=str(parts.copy_with(userinfo=b"")), proxy_auth=login, **common)
 
@@ -199,8 +202,8 @@ class DeadlineTransport(httpx.BaseTransport):
 
 
 def _proxy_for(url: httpx.URL) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for ``url``."""
-    if urllib.request.proxy_bypass(url.host):
+    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for ``url``; none for loopback."""
+    if url.host in LOOPBACK or url.host.startswith("127.") or urllib.request.proxy_bypass(url.host):
         return None
     proxies = urllib.request.getproxies()
     found = proxies.get(url.scheme) or proxies.get("all")
