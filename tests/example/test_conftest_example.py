@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from user_run import run_pytest
 
 SOURCE = Path(__file__).parents[2] / "conftest_example.py"
 
@@ -27,23 +25,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "GITHUB_"))
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=project,
-        env=kept | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_it_answers_its_case(project: Path) -> None:
-    done = run(project, "--agent-model", "openai:gpt-4.1")
+    done = run_pytest(project, "--agent-model", "openai:gpt-4.1")
     assert done.returncode == 0, done.stdout
     (path,) = (project / "tests" / "outputs").glob("results_*.json")
     (result,) = json.loads(path.read_text())["results"]
@@ -57,7 +40,7 @@ def test_what_it_cannot_answer_is_an_error_with_its_words(project: Path) -> None
     (project / "tests" / "weather.yml").write_text(
         "prompt: Will it rain?\nsql: SELECT 1 AS rain FROM tickets LIMIT 1\n"
     )
-    done = run(project)
+    done = run_pytest(project)
     assert done.returncode == 1
     assert "this agent cannot answer: Will it rain?" in done.stdout
     assert "1 passed, 1 error" in done.stdout

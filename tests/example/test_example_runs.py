@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from user_run import copy_of_the_example, run_pytest
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "jaffle_shop"
 TEXTS = Path(__file__).with_name("mistakes.txt")
 
 # The six planted mistakes, and the word that says what went wrong.
@@ -27,30 +25,6 @@ MISTAKES = {
 }
 
 
-def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``pytest`` in a process of its own, 80 columns wide, no settings of ours from outside."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "GITHUB_"))
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=project,
-        env=kept | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def fresh(target: Path) -> Path:
-    unwanted = shutil.ignore_patterns(
-        "shop.duckdb*", "shop.version", "shop.lock", "outputs", "__pycache__", ".*_cache"
-    )
-    shutil.copytree(EXAMPLE, target, ignore=unwanted)
-    return target
-
-
 def document(project: Path) -> dict[str, Any]:
     (path,) = (project / "tests" / "outputs").glob("results_*.json")
     return dict(json.loads(path.read_text()))
@@ -59,18 +33,18 @@ def document(project: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Both models over all cases: what was printed, and the results document."""
-    project = fresh(tmp_path_factory.mktemp("example") / "jaffle_shop")
-    done = run(project, "--agent-model", "demo:careful,demo:hasty")
+    project = copy_of_the_example(tmp_path_factory.mktemp("example") / "jaffle_shop")
+    done = run_pytest(project, "--agent-model", "demo:careful,demo:hasty")
     return done, document(project)
 
 
 def test_careful_passes_all_with_four_workers_and_git_sees_nothing_after_it(tmp_path: Path) -> None:
     """The README's command in a fresh clone: the four build the shop at once."""
-    project = fresh(tmp_path / "jaffle_shop")
+    project = copy_of_the_example(tmp_path / "jaffle_shop")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(project)]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "clone"]):
         subprocess.run([*git, *command], check=True, timeout=30)
-    done = run(project, "-n", "4")
+    done = run_pytest(project, "-n", "4")
     assert done.returncode == 0, done.stdout
     assert re.search(r"\b22 passed in ", done.stdout), done.stdout
     assert {entry["model"] for entry in document(project)["results"]} == {"demo:careful"}
@@ -124,6 +98,6 @@ def test_the_text_of_each_failure_names_its_mistake() -> None:
 
 def test_from_the_top_of_a_repository_the_example_is_a_project_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = ['--no-such-option']\n")
-    fresh(tmp_path / "docs" / "examples" / "jaffle_shop")
-    done = run(tmp_path, "docs/examples/jaffle_shop", "-q", "-k", "total_revenue")
+    copy_of_the_example(tmp_path / "docs" / "examples" / "jaffle_shop")
+    done = run_pytest(tmp_path, "docs/examples/jaffle_shop", "-q", "-k", "total_revenue")
     assert done.returncode == 0, done.stdout + done.stderr

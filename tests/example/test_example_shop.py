@@ -10,8 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "jaffle_shop"
+from user_run import EXAMPLE
 
 # Of the rows of all four tables. Other rows need other CSV and inline expectations in the cases.
 DIGEST = "98955300bc18"
