@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from result_runs import NOW, Journal, item, judged
 
+from pytest_agenteval.compare import compare
 from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.reports.difference import diff_lines, diff_record
 from pytest_agenteval.reports.junit import junit_xml, xml_text
@@ -16,6 +17,7 @@ from pytest_agenteval.results.diff import diff_documents
 from pytest_agenteval.results.document import from_folder
 from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.load import read_document
+from pytest_agenteval.table import Table
 
 NAO = Path(__file__).parent.parent / "data" / "nao"
 P, F, E = ["passed"], ["failed"], ["error"]
@@ -250,3 +252,29 @@ def test_a_summary_of_another_suffix_is_a_settings_error(run_folder):
     with pytest.raises(SettingsError, match=r"--agent-summary s\.txt: the name must end in \.md or \.json"):
         summary_text(document, "s.txt")
     check_summary_path("s.md")
+
+
+def test_markdown_shows_what_differs_whatever_the_text_is(outputs):
+    folder = RunFolder.reserve(outputs, NOW)
+    journal = Journal(folder, "main")
+    expected, actual = Table.from_rows(["x"], [["a"]]), Table.from_rows(["x"], [["```</details>\x1b[31m"]])
+    nasty = item("</summary><img src=x>")
+    long = item("long")
+    journal.planned([nasty, long])
+    for planned in (nasty, long):
+        journal.started(planned.nodeid)
+    journal.attempt(nasty.nodeid, 0, judged(1, "failed", comparison=compare(expected, actual)))
+    journal.attempt(long.nodeid, 0, judged(1, "error", message="y" * 5000))
+    text = markdown_summary(from_folder(folder))
+    assert "<details><summary>&lt;/summary&gt;&lt;img src=x&gt;</summary>\n\n````text\n" in text
+    assert "\n````\n\n</details>" in text
+    assert "\x1b" not in text
+    assert "y" * 4000 + "\n...\n```" in text
+    assert "y" * 4001 not in text
+
+
+def test_nothing_changed_needs_no_test(run_folder):
+    same = from_folder(run_folder({item("a"): P, item("b"): F}))
+    diff = diff_documents(same, same)
+    assert (diff.p_value, diff.differing) == (1.0, 0)
+    assert "paired test" not in markdown_comment(same, diff)

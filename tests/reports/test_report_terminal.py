@@ -187,3 +187,13 @@ def test_percentiles_are_by_nearest_rank():
     values = [float(n) for n in range(1, 21)]
     assert (percentile(values, 50), percentile(values, 95), percentile(values, 0)) == (10.0, 19.0, 1.0)
     assert percentile([7.0], 95) == 7.0
+
+
+def test_many_models_are_shown_in_groups_that_fit(run_folder):
+    models = [f"provider:model-number-{n}" for n in range(7)]
+    lines = terminal_lines(from_folder(run_folder({item("a", model): ["passed"] for model in models})))
+    text = [line.text for line in lines]
+    start = text.index("Pass / Fail by Test and Model")
+    heads = [line for line in text[start:] if line.startswith("Test")]
+    assert [line.split()[1:] for line in heads] == [models[:2], models[2:4], models[4:6], models[6:]]
+    assert max(map(len, text[start:])) <= 80

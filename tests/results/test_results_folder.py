@@ -140,6 +140,9 @@ def test_what_the_document_says_of_the_run_is_kept(outputs):
     assert folder.read_run() == {}
     folder.write_run({"label": "nightly", "command": ["pytest", "ü"]})
     assert folder.read_run() == {"label": "nightly", "command": ["pytest", "ü"]}
+    folder.write_run({"label": "b", "started_at": "2026-03-01T12:00:00+00:00"})
+    folder.write_run({"label": "c", "started_at": "2026-03-02T12:00:00+00:00"})  # the run was resumed
+    assert folder.read_run() == {"label": "c", "started_at": "2026-03-01T12:00:00+00:00"}
     (folder.path / "run.json").write_text("[1]")
     assert folder.read_run() == {}
     assert folder.document.name == "results_20260301_120000.json"

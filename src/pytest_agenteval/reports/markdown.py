@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator, Sequence
 
 from pytest_agenteval.reports.sheets import (
@@ -14,12 +16,18 @@ from pytest_agenteval.reports.sheets import (
     results_sheet,
 )
 from pytest_agenteval.reports.terminal import case_name, last_line
-from pytest_agenteval.reports.text import counted, markdown
+from pytest_agenteval.reports.text import counted, markdown, one_line, safe
 from pytest_agenteval.results.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document import Document
 
 MANY = 100
 """Rows of a table in markdown; GitHub cuts a step summary at 1 MiB."""
+
+FAILURES = 20
+"""Failures shown with their difference in a summary."""
+
+LONGEST = 4_000
+"""Characters of one of them."""
 
 COMMENT_ROWS = 20
 """Cases named one by one in a pull-request comment."""
@@ -44,6 +52,7 @@ def markdown_summary(document: Document, title: str = "Agent evaluation") -> str
     if len(shown) < len(cases):
         lines += [f"{counted(len(cases) - len(shown), 'more case')} not listed.", ""]
     several = len(document.header["by_model"]) > 1
+    lines += list(_failures(document))
     lines += [
         f"- flaky: {markdown(case_name(case, several))} {marks_of(case)}"
         for case in flaky_cases(document)[:MANY]
@@ -55,6 +64,22 @@ def _gate(gate: dict[str, object]) -> Iterator[str]:
     if "text" in gate:
         yield f"- {'holds' if gate.get('holds') else '**does not hold**'}: {markdown(str(gate['text']))}"
         yield ""
+
+
+def _failures(document: Document) -> Iterator[str]:
+    """What differs in the first failed and errored cases, folded up."""
+    several = len(document.header["by_model"]) > 1
+    places = {id(row): number for number, row in enumerate(document.rows)}
+    wrong = [case for case in document.cases if case.verdict in ("failed", "error") and not case.xfailed]
+    for case in wrong[:FAILURES]:
+        entry = document.entry(places[id(case.deciding)])
+        details = entry.get("details") or {}
+        text = safe(str(details.get("comparison") or entry.get("error") or entry.get("message") or ""))
+        if len(text) > LONGEST:
+            text = text[:LONGEST] + "\n..."
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+        yield f"<details><summary>{html.escape(one_line(case_name(case, several)))}</summary>"
+        yield from ("", f"{fence}text", text, fence, "", "</details>", "")
 
 
 def _table(sheet: Sheet) -> list[str]:
@@ -79,8 +104,8 @@ def diff_sentence(diff: RunDiff) -> str:
 
 
 def chance_sentence(diff: RunDiff) -> str:
-    """What the paired test says, in words ('' without a case judged in both runs)."""
-    if diff.p_value is None:
+    """What the paired test says, in words ('' where no case judged in both runs changed)."""
+    if diff.p_value is None or not diff.differing:
         return ""
     shown = f"p = {diff.p_value:.3f}" if diff.p_value >= 0.001 else "p < 0.001"
     over = f"paired test over {counted(diff.paired, 'case')}: {shown}"

@@ -153,10 +153,20 @@ def attempts_sheet(document: Document) -> Sheet:
     return Sheet(f"Attempts (k = {k})", columns, rows, [""] * len(rows))
 
 
-def matrix_sheet(document: Document, only: Sequence[CaseRow] | None = None) -> Sheet:
-    """Pass / Fail by Test and Model: passed attempts of judged ones in the cells."""
+def models_of(document: Document) -> list[str]:
+    """The models of a run, in the order given."""
+    return list(dict.fromkeys(row.model for row in document.rows))
+
+
+def matrix_sheet(
+    document: Document, only: Sequence[CaseRow] | None = None, models: Sequence[str] | None = None
+) -> Sheet:
+    """Pass / Fail by Test and Model: verdict and passed attempts of all in the cells.
+
+    ``only`` are the cases to show, ``models`` the columns; by default all.
+    """
     cases = document.cases
-    models = list(dict.fromkeys(case.key[2] for case in cases))
+    models = models_of(document) if models is None else models
     shown = dict.fromkeys(case.key[:2] for case in (cases if only is None else only))
     found = {case.key: case for case in cases}
     rows, styles = [], []

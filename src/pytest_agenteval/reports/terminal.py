@@ -14,6 +14,7 @@ from pytest_agenteval.reports.sheets import (
     marks_of,
     matrix_sheet,
     model_sheet,
+    models_of,
     results_sheet,
 )
 from pytest_agenteval.reports.text import (
@@ -125,16 +126,15 @@ def _results(document: Document, width: int, verbosity: int) -> Iterator[Line]:
     shown = cases if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
     sheet = results_sheet(document, shown, len(cases) - len(shown))
     yield Line(sheet.title, "title")
-    models = list(dict.fromkeys(case.key[2] for case in document.cases))
     if width >= WIDE:
         yield from layout(sheet, width)
     else:
-        yield from _grouped(sheet, models, width)
+        yield from _grouped(sheet, width)
     if sheet.note:
         yield Line(sheet.note)
 
 
-def _grouped(sheet: Sheet, models: Sequence[str], width: int) -> Iterator[Line]:
+def _grouped(sheet: Sheet, width: int) -> Iterator[Line]:
     """The table without its Model column; each model heads its own rows."""
     narrow = Sheet(
         sheet.title,
@@ -160,9 +160,17 @@ def _models(document: Document, width: int, verbosity: int) -> Iterator[Line]:
     yield from layout(sheet, width)
     cases = document.cases
     only = None if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
-    matrix = matrix_sheet(document, only)
-    yield Line(matrix.title, "title")
-    yield from layout(matrix, width)
+    for number, models in enumerate(_blocks(models_of(document), width)):
+        matrix = matrix_sheet(document, only, models)
+        yield Line(matrix.title if number == 0 else "", "title" if number == 0 else "")
+        yield from layout(matrix, width)
+
+
+def _blocks(models: Sequence[str], width: int) -> list[Sequence[str]]:
+    """The models in groups whose names fit beside each other and a test's name."""
+    each = min(max(map(width_of, models)), 24) + 2
+    room = max(1, (width - 20) // each)
+    return [models[start : start + room] for start in range(0, len(models), room)]
 
 
 def _attempts(document: Document, width: int) -> Iterator[Line]:

@@ -38,13 +38,15 @@ class CaseChange:
 class RunDiff:
     """All changes, in the order of the new run, removed cases last.
 
-    ``p_value``: of the paired test over the ``paired`` cases judged in both runs; ``more_cases``: about
+    ``p_value``: of the paired test over the ``paired`` cases judged in both runs, of which ``differing``
+    changed; ``more_cases``: about
     how many more would settle it (``None``: the changes are balanced, or too many). ``across`` names
     the two models when one-model runs of different models were paired.
     """
 
     changes: Sequence[CaseChange]
     paired: int
+    differing: int
     p_value: float | None
     more_cases: int | None
     context_changed: bool = False
@@ -75,7 +77,13 @@ def diff_documents(old: Document, new: Document, *, across_models: bool = False)
     contexts = old.run.get("context_hash"), new.run.get("context_hash")
     p_value, more = _test(changes, differences)
     return RunDiff(
-        changes, len(differences), p_value, more, None not in contexts and contexts[0] != contexts[1], across
+        changes,
+        paired=len(differences),
+        differing=sum(d != 0 for d in differences),
+        p_value=p_value,
+        more_cases=more,
+        context_changed=None not in contexts and contexts[0] != contexts[1],
+        across=across,
     )
 
 

@@ -99,8 +99,9 @@ class RunFolder:
         return self.generation * 1000
 
     def write_run(self, info: Mapping[str, Any]) -> None:
-        """Keep what the document's ``run`` says (and ``started_at``); later calls replace it."""
-        _write_json(self.path / RUN, info)
+        """Keep what the document's ``run`` says; later calls replace it, but for the first ``started_at``."""
+        first = self.read_run().get("started_at")
+        _write_json(self.path / RUN, {**info, "started_at": first} if first else info)
 
     def read_run(self) -> dict[str, Any]:
         """What :meth:`write_run` kept ({} where nothing was)."""
