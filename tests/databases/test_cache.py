@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import uuid
 import zoneinfo
 from decimal import Decimal
@@ -175,6 +177,38 @@ def test_a_result_that_is_not_shared_stays_in_memory(tmp_path: Path):
     assert (run.count, list(tmp_path.iterdir())) == (2, [])
 
 
+def test_threads_wait_for_the_one_that_runs_it():
+    begun, go_on = threading.Event(), threading.Event()
+    counts: list[int] = []
+    found = ReferenceCache(None)
+
+    def run() -> Table:
+        counts.append(1)
+        begun.set()
+        go_on.wait(10)
+        return ONE
+
+    threads = [
+        threading.Thread(target=found.get, args=("key", run), kwargs={"shared": True}) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    begun.wait(10)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert counts == [1]
+
+
+def test_only_workers_of_xdist_write_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, expected in (("alone", 0), ("worker", 1)):
+        with Databases({"m": "sqlite:///x.db"}, folder=tmp_path / name, root=tmp_path) as found:
+            sqlite3.connect(tmp_path / "x.db").close()
+            assert found.get().reference("SELECT 1 AS a").column(0) == [1]
+        assert len(list(tmp_path.glob(f"{name}/databases/references/*.table"))) == expected
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+
+
 def test_an_error_is_a_result_too(tmp_path: Path):
     run = Runs(DatabaseError("no such table: ü"))
     for found in (ReferenceCache(tmp_path), ReferenceCache(tmp_path)):
@@ -212,7 +246,7 @@ def test_four_processes_run_a_reference_once(tmp_path: Path):
     from pathlib import Path
     from pytest_agenteval.databases import Databases
     root = Path(sys.argv[1])
-    with Databases({"x": "duckdb:///x.duckdb"}, folder=root / "run", root=root) as found:
+    with Databases({"x": "duckdb:///x.duckdb"}, folder=root / "run", root=root, shared=True) as found:
         tables = [found.get().reference(f"SELECT random() + {n} AS r") for n in range(5)]
         print(json.dumps([list(table.rows()) for table in tables]))
     """
@@ -228,7 +262,7 @@ def test_the_key_is_the_data_and_the_sql(tmp_path: Path):
         with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as connection:
             connection.execute(f"CREATE TABLE t AS SELECT {value} AS v")
     urls = {"a": "duckdb:///a.duckdb", "b": "duckdb:///b.duckdb", "m": ":memory:"}
-    with Databases(urls, folder=tmp_path / "run", root=tmp_path) as found:
+    with Databases(urls, folder=tmp_path / "run", root=tmp_path, shared=True) as found:
         assert found.get("a").reference("SELECT v FROM t").column(0) == [1]
         assert found.get("b").reference("SELECT v FROM t").column(0) == [2]
         assert found.get("a").reference("SELECT v + 1 FROM t").column(0) == [2]

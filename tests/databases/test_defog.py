@@ -39,7 +39,7 @@ def references() -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     urls = {name: f"duckdb:///{DEFOG}/db/{name}.duckdb" for name in NAMES}
-    with Databases(urls, folder=tmp_path_factory.mktemp("duck"), root=DEFOG) as found:
+    with Databases(urls, folder=tmp_path_factory.mktemp("duck"), root=DEFOG, shared=True) as found:
         yield found
 
 
@@ -67,7 +67,7 @@ def test_every_reference_runs_once_and_comes_back_from_the_cache(
         for sql in statements:
             first = duck.get(name).reference(sql)
             assert all(kind is not None for kind in first.types if first.row_count), sql
-    with Databases(duck.urls, folder=duck.folder.parent, root=duck.root) as again:
+    with Databases(duck.urls, folder=duck.folder.parent, root=duck.root, shared=True) as again:
         for name, statements in references.items():
             for sql in statements:
                 kept, first = again.get(name).reference(sql), duck.get(name).reference(sql)

@@ -51,7 +51,7 @@ def test_reading_statements_pass(sql: str, dialect: str):
         ("SELECT ((1) INTO x", "postgres", "here: refused, the statement holds INTO; only one SELECT"),
         ("SELECT ((nextval('s'))", "postgres", "here: refused, the statement holds NEXTVAL; only one SELECT"),
         ("DELETE (( FROM t", "postgres", "here: refused, the statement is DELETE; only one SELECT"),
-        ("SELECT 'unfinished", "postgres", "here: refused, cannot be read as SQL: "),
+        ("SELECT 'unfinished", "postgres", "here: refused, this is no SQL: "),
         ("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE", "snowflake", "the statement is MERGE"),
         ("CREATE TABLE x AS SELECT 1", "bigquery", "the statement is CREATE"),
         ("GRANT SELECT ON t TO x", "postgres", "the statement is GRANT"),

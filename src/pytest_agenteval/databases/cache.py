@@ -33,17 +33,24 @@ class ReferenceCache:
         self._memory: OrderedDict[str, Table | str] = OrderedDict()
         self._cells = 0
         self._guard = threading.Lock()
+        self._turns: dict[str, threading.RLock] = {}
 
     def get(self, key: str, run: Callable[[], Table], *, shared: bool) -> Table:
         """The table for ``key``, from memory, a file or ``run``. Raises its ``DatabaseError``."""
-        with self._guard:
-            found = self._memory.get(key)
-        if found is None:
-            found = self._from_files(key, run) if shared and self._folder is not None else _attempt(run)
-            self._keep(key, found)
+        with self._turn(key):
+            with self._guard:
+                found = self._memory.get(key)
+            if found is None:
+                found = self._from_files(key, run) if shared and self._folder is not None else _attempt(run)
+                self._keep(key, found)
         if isinstance(found, str):
             raise DatabaseError(found)
         return found
+
+    def _turn(self, key: str) -> threading.RLock:
+        """One thread at a time per key, so that none runs what another is running."""
+        with self._guard:
+            return self._turns.setdefault(key, threading.RLock())
 
     def _from_files(self, key: str, run: Callable[[], Table]) -> Table | str:
         assert self._folder is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -36,6 +37,8 @@ class Databases:
         max_rows: rows a query may return.
         snapshot_limit: bytes up to which a file is copied before use.
         cached: references are run once; False for connections that live shorter than the session.
+        shared: other processes of the run share the references through files in ``folder``; ``None``:
+            where this is a worker of pytest-xdist.
 
     Raises ``DatabaseError`` for a source that is neither a URL nor a connection.
     """
@@ -50,6 +53,7 @@ class Databases:
         max_rows: int = 100_000,
         snapshot_limit: int = 2 * 1024**3,
         cached: bool = True,
+        shared: bool | None = None,
     ) -> None:
         self.folder = folder / "databases"
         self.root = root
@@ -57,7 +61,8 @@ class Databases:
         self.max_rows = max_rows
         self.snapshot_limit = snapshot_limit
         snapshots = Snapshots(self.folder, snapshot_limit)
-        cache = ReferenceCache(self.folder / "references") if cached else None
+        self.shared = "PYTEST_XDIST_WORKER" in os.environ if shared is None else shared
+        cache = ReferenceCache(self.folder / "references" if self.shared else None) if cached else None
         self._all = {
             str(name): Database(source_of(str(name), value, root), self, snapshots, cache)
             for name, value in sources.items()
@@ -100,6 +105,7 @@ class Databases:
             max_rows=self.max_rows,
             snapshot_limit=self.snapshot_limit,
             cached=cached,
+            shared=self.shared,
         )
 
     def prepare(self, names: Iterable[str] | None = None) -> None:

@@ -113,6 +113,11 @@ def _first_forbidden(tree: Any) -> str | None:
     return None
 
 
+def uncoloured(error: Exception) -> str:
+    """Sqlglot's message without the terminal codes it underlines with."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
 def _require_one_by_words(sql: str, dialect: str, where: str) -> None:
     """For SQL that sqlglot cannot parse: one statement without a single writing word in it."""
     import sqlglot
@@ -121,7 +126,7 @@ def _require_one_by_words(sql: str, dialect: str, where: str) -> None:
     try:
         tokens = sqlglot.tokenize(sql, read=dialect or None)
     except SqlglotError as error:
-        raise DatabaseError(f"{where}: refused, cannot be read as SQL: {error}; {_ONE}") from error
+        raise DatabaseError(f"{where}: refused, this is no SQL: {uncoloured(error)}; {_ONE}") from error
     words = [token.text.lower() for token in tokens if token.token_type.name not in ("STRING", "IDENTIFIER")]
     while words and words[-1] == ";":
         words.pop()

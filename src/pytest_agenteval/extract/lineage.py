@@ -10,24 +10,19 @@ def retyped(tree: Any, tables: Mapping[str, Sequence[str]]) -> bool:
     """Whether a query (or a branch of a UNION) has no output column that is derived from ``tables``.
 
     ``tree`` is a sqlglot query over ``tables`` (name -> column names) alone. Counting rows of a table
-    derives from it; literals, VALUES and what is computed from them alone do not.
+    derives from it; literals, VALUES and what is computed from them alone do not. Raises
+    ``SqlglotError`` for what cannot be resolved.
     """
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
     from sqlglot.optimizer.qualify import qualify
     from sqlglot.optimizer.scope import build_scope
 
     schema: dict[str, object] = {name: dict.fromkeys(columns, "VARCHAR") for name, columns in tables.items()}
-    try:
-        options: Any = {"validate_qualify_columns": False, "quote_identifiers": False}
-        done = qualify(tree.copy(), schema=schema, dialect="duckdb", **options)
-        scope = build_scope(done)
-    except SqlglotError:
-        # what sqlglot cannot resolve is judged as it is written
-        scope = build_scope(tree)
+    options: Any = {"validate_qualify_columns": False, "quote_identifiers": False}
+    scope = build_scope(qualify(tree.copy(), schema=schema, dialect="duckdb", **options))
     if scope is None:  # a bare PIVOT has no select list: it is made of the rows it reads
         return tree.find(exp.Table) is None
-    return any(not any(_outputs(branch, frozenset())) for branch in _branches(scope))
+    return any(not any(_outputs(branch)) for branch in _branches(scope))
 
 
 def _branches(scope: Any) -> Iterator[Any]:
@@ -45,54 +40,59 @@ def _parts(scope: Any) -> Sequence[Any]:
     return found
 
 
-def _outputs(scope: Any, above: frozenset[int]) -> list[bool]:
+def _outputs(scope: Any) -> list[bool]:
     """For each output column: does it derive from a table?"""
     from sqlglot import exp
 
-    if id(scope) in above:
-        return []  # a recursive CTE: its first branch decides
-    above |= {id(scope)}
     parts = _parts(scope)
     if parts:
-        sides = [_outputs(part, above) for part in parts]
-        return [any(column) for column in zip(*(side for side in sides if side), strict=False)]
+        sides = [_outputs(part) for part in parts]
+        return [any(column) for column in zip(*sides, strict=False)]
     if isinstance(scope.expression, exp.Select):
-        return [_derived(selected, scope, above) for selected in scope.expression.selects]
+        return [_derived(selected, scope) for selected in scope.expression.selects]
     # VALUES, UNNEST and the like: whether a derived column goes in
-    return [any(_column_derived(column, scope, above) for column in scope.expression.find_all(exp.Column))]
+    return [any(_column_derived(column, scope) for column in scope.expression.find_all(exp.Column))]
 
 
-def _derived(node: Any, scope: Any, above: frozenset[int]) -> bool:
+def _derived(node: Any, scope: Any) -> bool:
     from sqlglot import exp
 
     if isinstance(node, exp.Query):
         inner = next((sub for sub in scope.subquery_scopes if sub.expression is node.unnest()), None)
-        return inner is not None and any(_outputs(inner, above))
+        return inner is not None and any(_outputs(inner))
     if isinstance(node, exp.Column) and not node.is_star:
-        return _column_derived(node, scope, above)
-    if node.is_star or isinstance(node, exp.AggFunc | exp.Window):
-        # COUNT(*), ROW_NUMBER(): a fact about the rows of the sources
-        if any(_source_derived(source, above) for source in scope.sources.values()):
-            return True
-        return any(_derived(child, scope, above) for child in node.iter_expressions())
-    return any(_derived(child, scope, above) for child in node.iter_expressions())
+        return _column_derived(node, scope)
+    if _is_fact_of_rows(node) and any(_source_derived(source) for source in scope.sources.values()):
+        return True
+    # what a window is ordered or partitioned by is no part of its value
+    children = [node.this] if isinstance(node, exp.Window) else node.iter_expressions()
+    return any(_derived(child, scope) for child in children)
 
 
-def _column_derived(column: Any, scope: Any, above: frozenset[int]) -> bool:
+def _is_fact_of_rows(node: Any) -> bool:
+    """``*``, COLUMNS, a count (also as a sum of ones), a rank: true of rows, whatever stands inside."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Window):
+        return isinstance(node.this, exp.Count | exp.Sum) or not list(node.this.iter_expressions())
+    return bool(node.is_star) or isinstance(node, exp.Count | exp.Sum | exp.Columns)
+
+
+def _column_derived(column: Any, scope: Any) -> bool:
     owner = scope
     while owner is not None:
         source = owner.sources.get(column.table) if column.table else None
         if source is not None:
-            return _source_derived(source, above, column.name)
+            return _source_derived(source, column.name)
         owner = owner.parent
-    return any(_source_derived(source, above) for source in scope.sources.values())
+    return any(_source_derived(source) for source in scope.sources.values())
 
 
-def _source_derived(source: Any, above: frozenset[int], column: str | None = None) -> bool:
+def _source_derived(source: Any, column: str | None = None) -> bool:
     """Whether a source (or one column of it) derives from a table; tables do."""
     if not hasattr(source, "expression") or not hasattr(source, "sources"):
         return True
-    outputs = _outputs(source, above)
+    outputs = _outputs(source)
     names = getattr(source.expression, "named_selects", [])
     if column is not None and column in names and len(names) == len(outputs):
         return outputs[names.index(column)]

@@ -83,8 +83,6 @@ def _from_rows(rows: list[Any], columns: list[Column]) -> Table | None:
         known = {column.name for column in columns}
         extra = dict.fromkeys(str(key) for row in rows for key in row if str(key) not in known)
         columns = [*columns, *(Column(name) for name in extra)]
-        if not columns and not isinstance(rows, list):
-            return None
         return Table(tuple(columns), tuple([row.get(c.name) for row in rows] for c in columns), len(rows))
     width = len(columns)
     if width and all(isinstance(row, list | tuple) and len(row) == width for row in rows):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_agenteval.databases.duck import LOCKED, run
 from pytest_agenteval.databases.reading import decimal_type, type_of
-from pytest_agenteval.databases.statements import require_one_select_duckdb
+from pytest_agenteval.databases.statements import require_one_select_duckdb, uncoloured
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.extract.lineage import retyped
 from pytest_agenteval.extract.queries import Query
@@ -47,18 +47,21 @@ class Sandbox:
         import sqlglot
         from sqlglot.errors import SqlglotError
 
+        known = {name: [column for column, _ in self.types(name)] for name in self.tables}
         try:
             tree = sqlglot.parse_one(sql, read="duckdb")
+            foreign = foreign_sources(tree, self.tables)
+            if foreign:
+                raise DatabaseError(
+                    f"{WHERE}: refused, it reads {', '.join(foreign)}; only these tables may be read: "
+                    f"{', '.join(self.tables)}"
+                )
+            typed = retyped(tree, known)
         except SqlglotError as error:
-            raise DatabaseError(f"{WHERE}: refused, cannot be parsed: {error}") from error
-        known = {name: [column for column, _ in self.types(name)] for name in self.tables}
-        foreign = foreign_sources(tree, self.tables)
-        if foreign:
             raise DatabaseError(
-                f"{WHERE}: refused, it reads {', '.join(foreign)}; only these tables may be read: "
-                f"{', '.join(self.tables)}"
-            )
-        if retyped(tree, known):
+                f"{WHERE}: refused, what it reads cannot be told: {uncoloured(error)}"
+            ) from error
+        if typed:
             raise DatabaseError(
                 f"{WHERE}: refused, its values are literals (a retyped answer); select them from "
                 f"{', '.join(self.tables)}"
