@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import threading
 from datetime import datetime
 from pathlib import Path
@@ -101,6 +102,23 @@ def test_a_resumed_run_goes_on_in_its_folder_with_later_numbers(outputs):
     assert RunFolder.find(outputs, "b") == again
     assert RunFolder.resume(first.path).generation == 2
     assert RunFolder.open(first.path).token != "b"
+
+
+def test_a_folder_knows_whether_its_run_goes_on(outputs, monkeypatch):
+    folder = RunFolder.reserve(outputs, NOW)
+    assert folder.running
+    done = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    session = folder.path / "session.json"
+    facts = json.loads(session.read_text())
+    for changed, running in (({"pid": int(done.stdout)}, False), ({"host": "elsewhere"}, False), ({}, True)):
+        session.write_text(json.dumps({**facts, **changed}))
+        assert folder.running is running
+    monkeypatch.setattr(module.os, "kill", lambda pid, signal: (_ for _ in ()).throw(PermissionError()))
+    assert folder.running  # another user's
+    session.write_text("{}")
+    assert not folder.running
 
 
 def test_an_output_folder_that_cannot_be_made_is_an_os_error(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -53,7 +54,7 @@ class RunFolder:
         ignore_in_git(output_dir)
         prepared = output_dir / f".results-{os.getpid()}-{secrets.token_hex(4)}"
         prepared.mkdir()
-        _write_json(prepared / SESSION, {"token": token, "generation": 0})
+        _write_json(prepared / SESSION, _facts(token, 0))
         stamp = f"results_{now:%Y%m%d_%H%M%S}"
         number = 1
         while True:
@@ -85,8 +86,15 @@ class RunFolder:
         """Go on in the folder of an unfinished run: the next generation, under a new token."""
         last = cls.open(path)
         new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
-        _write_json(path / SESSION, {"token": new.token, "generation": new.generation})
+        _write_json(path / SESSION, _facts(new.token, new.generation))
         return new
+
+    @property
+    def running(self) -> bool:
+        """Whether the process that made or resumed the folder is still alive (on this machine)."""
+        session = _session(self.path)
+        pid = session.get("pid")
+        return session.get("host") == platform.node() and isinstance(pid, int) and _alive(pid)
 
     @property
     def document(self) -> Path:
@@ -157,6 +165,20 @@ def _newest_first(paths: Any) -> list[Path]:
         return (hit[1], int(hit[2] or 1)) if hit else ("", 0)
 
     return sorted(paths, key=key, reverse=True)
+
+
+def _facts(token: str, generation: int) -> dict[str, Any]:
+    return {"token": token, "generation": generation, "pid": os.getpid(), "host": platform.node()}
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives, and is somebody else's
+        return True
+    return True
 
 
 def _document(folder: Path) -> Path:
