@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import signal
 import sqlite3
 import sys
@@ -631,7 +632,7 @@ def test_ctrl_c_cancels_an_async_agent(runtime):
     ended = threading.Event()
 
     async def agent(prompt):
-        signal.raise_signal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
         try:
             await asyncio.sleep(30)
         finally:
