@@ -54,8 +54,6 @@ def finish_session(session: pytest.Session) -> Ending | None:
         document = from_folder(folder)
     config.hook.pytest_agenteval_document(config=config, document=document.header)
     path = write_document(document, folder.document)
-    if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
-        folder.remove()
     ending = exit_status(
         document.header["cases"],
         gates=gates,
@@ -64,6 +62,9 @@ def finish_session(session: pytest.Session) -> Ending | None:
     )
     session.exitstatus = ending.status
     write_summaries(document, run.settings.summary, os.environ, run.root)
+    # the summaries still read the run's folder
+    if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
+        folder.remove()
     return Ending(document, path, ending, calls.summary() if calls is not None else "")
 
 
