@@ -38,7 +38,7 @@ def databases(shop: str, tmp_path: Path) -> Iterator[Databases]:
 
 
 def test_a_reference_gives_a_table(databases: Databases):
-    table = databases.get().reference("SELECT count(*) AS n, sum(amount) AS total FROM orders;  ")
+    table = databases.get().reference("SELECT count(*) AS n, sum(amount) AS total FROM orders;  -- all\n")
     assert table.names == ["n", "total"]
     assert table.types == ["BIGINT", "DECIMAL(38,2)"]
     assert list(table.rows()) == [(10, Decimal("82.50"))]

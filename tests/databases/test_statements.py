@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from pytest_agenteval.databases.statements import first_word, outermost_order_by, require_one_select
+from pytest_agenteval.databases.statements import bare, first_word, outermost_order_by, require_one_select
 from pytest_agenteval.errors import DatabaseError
 
 
@@ -69,6 +69,21 @@ def test_all_else_is_refused(sql: str, dialect: str, text: str):
 
 def test_what_cannot_be_parsed_yet_holds_no_writing_word_is_left_to_the_database():
     require_one_select("SELECT (1;", "postgres", "here")
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT ';' AS a ; ; -- end", "SELECT ';' AS a"),
+        ("SELECT 1 -- why\n /* and */ ;", "SELECT 1"),
+        ("/* ü */ SELECT 'ü--' ;", "/* ü */ SELECT 'ü--'"),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "mysql", ""])
+def test_what_stands_behind_a_statement_is_cut_off(sql: str, expected: str, dialect: str):
+    assert bare(sql, dialect) == expected
 
 
 @pytest.mark.parametrize(

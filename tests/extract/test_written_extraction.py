@@ -353,6 +353,15 @@ def test_odd_columns_lose_nothing():
         assert sandbox.types("e") == [("empty", "BOOLEAN")]
 
 
+def test_values_that_do_not_fit_their_declared_type_come_as_text():
+    table = Table((Column("a", "DECIMAL(3,2)"), Column("b")), ([Decimal("123.45"), None], [1, 2]), 2)
+    surrogates = Table.from_rows(["s"], [["a\ud800"], ["b"]])
+    with Sandbox([Query("q", "t", None, table), Query("s", "t", None, surrogates)]) as sandbox:
+        assert sandbox.types("q") == [("a", "VARCHAR"), ("b", "VARCHAR")]
+        assert list(sandbox.query("SELECT * FROM q", 5, 5).rows()) == [("123.45", "1"), (None, "2")]
+        assert sandbox.query("SELECT s FROM s", 5, 5).column(0) == ["a?", "b"]
+
+
 def test_arrow_and_numpy_columns_come_as_they_are():
     import numpy
     import pyarrow

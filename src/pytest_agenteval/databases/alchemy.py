@@ -11,7 +11,7 @@ from typing import Any
 from pytest_agenteval.databases.columns import postgres_types, sqlite_column, sqlite_types
 from pytest_agenteval.databases.reading import failed, time_limit, too_many, too_slow, type_of
 from pytest_agenteval.databases.sources import DRIVERS, Source
-from pytest_agenteval.databases.statements import require_one_select
+from pytest_agenteval.databases.statements import bare, require_one_select
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.table import Column, Table
 
@@ -49,7 +49,7 @@ class SqlEngine:
 
         try:
             with self._transaction(timeout) as connection:
-                return _schema(sqlalchemy.inspect(connection), self.dialect)
+                return _schema(sqlalchemy.inspect(connection))
         except sqlalchemy.exc.SQLAlchemyError as error:
             raise failed(self._where, error) from error
 
@@ -99,13 +99,23 @@ class SqlEngine:
             self._engine.dispose()
 
 
-class SqlConnection:
-    """A SQLAlchemy connection of the user's: used as it is, its open transaction left alone."""
+class _Given:
+    """A connection of the user's: ours neither to close nor to end from outside a query."""
 
     def __init__(self, source: Source) -> None:
         self.dialect = source.dialect
         self._connection = source.connection
         self._where = source.where
+
+    def interrupt(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class SqlConnection(_Given):
+    """A SQLAlchemy connection of the user's: used as it is, its open transaction left alone."""
 
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
@@ -119,7 +129,7 @@ class SqlConnection:
         import sqlalchemy
 
         with self._left_alone():
-            return _schema(sqlalchemy.inspect(self._connection), self.dialect)
+            return _schema(sqlalchemy.inspect(self._connection))
 
     @contextmanager
     def _left_alone(self) -> Iterator[None]:
@@ -131,20 +141,9 @@ class SqlConnection:
                 self._connection.rollback()  # ends what SQLAlchemy knows of
                 self._connection.connection.dbapi_connection.rollback()
 
-    def interrupt(self) -> None:
-        """Nothing: the user's connection is not ours to end from outside a query."""
 
-    def close(self) -> None:
-        """Nothing: the connection is the user's."""
-
-
-class DbApiConnection:
+class DbApiConnection(_Given):
     """A DB-API connection of the user's: one cursor per query."""
-
-    def __init__(self, source: Source) -> None:
-        self.dialect = source.dialect
-        self._connection = source.connection
-        self._where = source.where
 
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
@@ -157,12 +156,6 @@ class DbApiConnection:
 
         sql = _SQLITE_SCHEMA if self.dialect == "sqlite" else _STANDARD_SCHEMA
         return grouped(self.query(sql, timeout, 10_000_000))
-
-    def interrupt(self) -> None:
-        """Nothing: the user's connection is not ours to end from outside a query."""
-
-    def close(self) -> None:
-        """Nothing: the connection is the user's."""
 
 
 _SQLITE_SCHEMA = (
@@ -273,7 +266,7 @@ def execute(
             cursor = raw.cursor(name=name) if name else raw.cursor()
             try:
                 # a named cursor is "DECLARE ... FOR <sql>": a semicolon would end that
-                cursor.execute(bare(sql))
+                cursor.execute(bare(sql, dialect))
                 return read(cursor, cursor.fetchmany(max_rows + 1), sql, where, dialect, max_rows, raw)
             finally:
                 cursor.close()
@@ -286,14 +279,6 @@ def execute(
             raise failed(where, error) from error
 
 
-def bare(sql: str) -> str:
-    """``sql`` without the semicolons and comments at its end."""
-    text = sql.rstrip()
-    while text.endswith(";"):
-        text = text[:-1].rstrip()
-    return text
-
-
 def read(
     cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, max_rows: int, raw: Any
 ) -> Table:
@@ -304,7 +289,7 @@ def read(
     values = [[_plain(value) for value in column] for column in zip(*rows, strict=True)]
     values = values or [[] for _ in names]
     if dialect == "sqlite":
-        declared = sqlite_types(raw, bare(sql), len(names))
+        declared = sqlite_types(raw, bare(sql, dialect), len(names))
         pairs = [sqlite_column(kind, data) for kind, data in zip(declared, values, strict=True)]
         return _table(names, [data for _, data in pairs], [kind for kind, _ in pairs], len(rows))
     if dialect in ("postgres", "redshift"):
@@ -323,7 +308,7 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview | bytearray) else value
 
 
-def _schema(inspector: Any, dialect: str) -> dict[str, tuple[str, ...]]:
+def _schema(inspector: Any) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for schema in inspector.get_schema_names():
         if schema.lower() in ("information_schema", "pg_catalog", "sys", "performance_schema", "mysql"):

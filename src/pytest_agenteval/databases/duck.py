@@ -36,20 +36,13 @@ ORDER BY table_schema, table_name, ordinal_position
 """
 
 
-class DuckFile:
-    """A DuckDB file opened read-only and locked, or (``path`` None) an empty one in memory.
-
-    ``keep``: stay open between queries (a snapshot of ours); a user's own file is closed after each.
-    """
+class _Duck:
+    """One cursor per query, so that threads may ask at once."""
 
     dialect = "duckdb"
 
-    def __init__(self, path: Path | None, where: str, *, keep: bool) -> None:
-        self._path = path
+    def __init__(self, where: str) -> None:
         self._where = where
-        self._keep = keep
-        self._lock = threading.Lock()
-        self._connection: Any = None
         self._running: set[Any] = set()
 
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
@@ -61,6 +54,11 @@ class DuckFile:
         """Column names by ``schema.table``."""
         return grouped(self._run(_SCHEMA, timeout, 10_000_000))
 
+    def interrupt(self) -> None:
+        """End what is running, from any thread."""
+        for cursor in list(self._running):
+            cursor.interrupt()
+
     def _run(self, sql: str, timeout: float, max_rows: int) -> Table:
         cursor = self._cursor()
         self._running.add(cursor)
@@ -69,6 +67,28 @@ class DuckFile:
         finally:
             self._running.discard(cursor)
             cursor.close()
+
+    def _cursor(self) -> Any:
+        raise NotImplementedError
+
+
+class DuckFile(_Duck):
+    """A DuckDB file opened read-only and locked, or (``path`` None) an empty one in memory.
+
+    ``keep``: stay open between queries (a snapshot of ours); a user's own file is closed after each.
+    """
+
+    def __init__(self, path: Path | None, where: str, *, keep: bool) -> None:
+        super().__init__(where)
+        self._path = path
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._connection: Any = None
+
+    def _run(self, sql: str, timeout: float, max_rows: int) -> Table:
+        try:
+            return super()._run(sql, timeout, max_rows)
+        finally:
             if not self._keep:
                 self.close()
 
@@ -93,11 +113,6 @@ class DuckFile:
         except duckdb.Error as error:
             raise failed(self._where, error) from error
 
-    def interrupt(self) -> None:
-        """End what is running, from any thread."""
-        for cursor in list(self._running):
-            cursor.interrupt()
-
     def close(self) -> None:
         """Close the connection; the next query opens it again."""
         with self._lock:
@@ -106,26 +121,14 @@ class DuckFile:
                 self._connection = None
 
 
-class DuckGiven:
-    """A DuckDB connection of the user's: a cursor per query, in a read-only transaction, no settings."""
-
-    dialect = "duckdb"
+class DuckGiven(_Duck):
+    """A DuckDB connection of the user's: read-only transactions, none of our settings, never closed."""
 
     def __init__(self, connection: Any, where: str) -> None:
+        super().__init__(where)
         self._connection = connection
-        self._where = where
-        self._running: set[Any] = set()
 
-    def query(self, sql: str, timeout: float, max_rows: int) -> Table:
-        """Run one SELECT. Raises ``DatabaseError``."""
-        require_one_select_duckdb(sql, self._where)
-        return self._run(sql, timeout, max_rows)
-
-    def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table``."""
-        return grouped(self._run(_SCHEMA, timeout, 10_000_000))
-
-    def _run(self, sql: str, timeout: float, max_rows: int) -> Table:
+    def _cursor(self) -> Any:
         import duckdb
 
         try:
@@ -133,17 +136,7 @@ class DuckGiven:
             cursor.execute("BEGIN TRANSACTION READ ONLY")
         except duckdb.Error as error:
             raise failed(self._where, error) from error
-        self._running.add(cursor)
-        try:
-            return run(cursor, sql, self._where, timeout, max_rows)
-        finally:
-            self._running.discard(cursor)
-            cursor.close()
-
-    def interrupt(self) -> None:
-        """End what is running, from any thread."""
-        for cursor in list(self._running):
-            cursor.interrupt()
+        return cursor
 
     def close(self) -> None:
         """Nothing: the connection is the user's."""

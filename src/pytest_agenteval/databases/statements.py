@@ -113,6 +113,15 @@ def _first_forbidden(tree: Any) -> str | None:
     return None
 
 
+def bare(sql: str, dialect: str) -> str:
+    """``sql`` up to the end of its last word: without the semicolons and comments behind it."""
+    import sqlglot
+
+    tokens = sqlglot.tokenize(sql, read=dialect or None)
+    last = next((token for token in reversed(tokens) if token.token_type.name != "SEMICOLON"), None)
+    return sql if last is None else sql[: last.end + 1]
+
+
 def uncoloured(error: Exception) -> str:
     """Sqlglot's message without the terminal codes it underlines with."""
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))

@@ -117,17 +117,33 @@ def _note(table: Any, allowed: set[str], found: dict[str, None]) -> None:
 
 def _load(connection: Any, name: str, table: Table) -> None:
     """Create ``name`` with every row and type of ``table``."""
+    import duckdb
     import pyarrow
 
-    names = unique_names(table.names)
-    arrays, casts = [], []
-    for index, (column, own) in enumerate(zip(table.columns, names, strict=True)):
-        array, kind = _array(pyarrow, table.values[index], table.column(index), column.type)
-        arrays.append(array)
-        casts.append(f"{quoted(own)}::{kind} AS {quoted(own)}" if kind else quoted(own))
-    if not names:
+    if not table.columns:
         connection.execute(f'CREATE TABLE {quoted(name)} ("empty" BOOLEAN)')
         return
+    columns = [
+        _array(pyarrow, table.values[index], table.column(index), column.type)
+        for index, column in enumerate(table.columns)
+    ]
+    try:
+        _create(connection, name, unique_names(table.names), columns)
+    except duckdb.Error:
+        # a value that does not fit the type its tool declared: as text it does
+        texts = [_as_text(pyarrow, table.column(index)) for index in range(len(table.columns))]
+        _create(connection, name, unique_names(table.names), [(text, None) for text in texts])
+
+
+def _create(connection: Any, name: str, names: list[str], columns: list[tuple[Any, str | None]]) -> None:
+    """``CREATE TABLE`` from Arrow arrays, each cast to a type (``None``: as it is)."""
+    import pyarrow
+
+    arrays = [array for array, _ in columns]
+    casts = [
+        f"{quoted(own)}::{kind} AS {quoted(own)}" if kind else quoted(own)
+        for own, (_, kind) in zip(names, columns, strict=True)
+    ]
     frame = pyarrow.table(arrays, names=names)
     connection.register("agenteval_fetched", frame)
     try:
@@ -164,7 +180,11 @@ def _array(pyarrow: Any, data: Any, values: list[Any], declared: str | None) -> 
             return pyarrow.array([None] * len(values), type=pyarrow.string()), declared_or_text(declared)
     except (pyarrow.ArrowException, OverflowError, ValueError, TypeError):
         pass  # then as text, below: nothing of a value is lost there
-    return pyarrow.array([_json(value) for value in values], type=pyarrow.string()), _json_kind(values)
+    return _as_text(pyarrow, values), _json_kind(values)
+
+
+def _as_text(pyarrow: Any, values: list[Any]) -> Any:
+    return pyarrow.array([_json(value) for value in values], type=pyarrow.string())
 
 
 def _number_kind(values: list[Any]) -> str | None:
@@ -195,11 +215,15 @@ def declared_or_text(declared: str | None) -> str:
 
 
 def _json(value: Any) -> str | None:
+    """A value as plain text, lists and dicts as JSON."""
     import json
 
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, default=str, ensure_ascii=False)
+    if value is None:
+        return None
+    if isinstance(value, dict | list | bool):
+        return json.dumps(value, default=str, ensure_ascii=False)
+    # a lone surrogate is no text for Arrow
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def _json_kind(values: list[Any]) -> str:
