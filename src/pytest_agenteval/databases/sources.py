@@ -15,13 +15,18 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][\w.+-]*)://(?P<rest>.*)", re.DOTALL)
 _PASSWORD = re.compile(r"^(?P<head>[^:/@?#]*):(?P<secret>.*)@")
 _SECRET_KEY = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key)[^=&;]*=)[^&;]*", re.IGNORECASE)
 
-_DIALECTS = {
-    "postgresql": "postgres",
-    "mssql": "tsql",
-    "mariadb": "mysql",
+_SAME = (
+    "athena bigquery clickhouse databricks doris drill duckdb hive mysql oracle presto redshift risingwave "
+    "snowflake spark sqlite starrocks teradata trino"
+)
+_DIALECTS = dict(zip(_SAME.split(), _SAME.split(), strict=True)) | {
     "awsathena": "athena",
+    "cockroachdb": "postgres",
+    "mariadb": "mysql",
+    "mssql": "tsql",
+    "postgresql": "postgres",
 }
-"""SQLAlchemy backend names that sqlglot spells otherwise."""
+"""SQLAlchemy backend -> sqlglot dialect; what is not here is read as plain SQL ('')."""
 
 DRIVERS = {
     "athena": "PyAthena[SQLAlchemy]",
@@ -48,7 +53,7 @@ class Source:
     ``url`` is what an agent is given (files are absolute); it may hold a password: messages show
     ``shown``, the URL as configured without one. ``path`` is the file
     behind it (``None`` for servers, ``:memory:`` and connections); ``dialect`` is sqlglot's name of
-    the SQL it speaks.
+    the SQL it speaks ('' where sqlglot has none).
     """
 
     name: str
@@ -107,7 +112,7 @@ def _from_url(name: str, url: str, root: Path) -> Source:
         return Source(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, full, path)
     if backend == "postgres":
         backend, url = "postgresql", "postgresql" + url[len("postgres") :]
-    return Source(name, "server", _DIALECTS.get(backend, backend), redacted(url), url)
+    return Source(name, "server", _DIALECTS.get(backend, ""), redacted(url), url)
 
 
 def _query(rest: str) -> str:
@@ -121,12 +126,12 @@ def _file(rest: str, root: Path) -> Path | None:
 
 
 def _from_connection(name: str, value: Any) -> Source:
-    module = type(value).__module__.partition(".")[0]
-    if module in ("duckdb", "_duckdb") and hasattr(value, "cursor"):
+    module = type(value).__module__.partition(".")[0].lstrip("_")
+    if module == "duckdb" and hasattr(value, "cursor"):
         dialect = "duckdb"
     elif module == "sqlalchemy" and hasattr(value, "dialect"):
         backend = str(value.dialect.name)
-        dialect = _DIALECTS.get(backend, backend)
+        dialect = _DIALECTS.get(backend, "")
     elif callable(getattr(value, "cursor", None)):
         known = {"sqlite3": "sqlite", "psycopg": "postgres", "psycopg2": "postgres", "pymysql": "mysql"}
         dialect = known.get(module, "")
