@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.output import refuse
-from pytest_agenteval.cli.place import Place, find_place
+from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError, DatabaseError
 
 if TYPE_CHECKING:
@@ -67,11 +67,16 @@ def _lines(found: Validation, folder: Path) -> list[str]:
 
 def _databases(
     place: Place, *, ask: bool
-) -> tuple[list[str], Mapping[str, Mapping[str, Sequence[str]]], list[str]]:
-    """(configured names, schemas of those that could be asked, what could not be asked)."""
+) -> tuple[list[str] | None, Mapping[str, Mapping[str, Sequence[str]]], list[str]]:
+    """(configured names, schemas of those that could be asked, what could not be asked).
+
+    The names are ``None`` where a fixture defines the databases: only pytest can call it.
+    """
     sources = {**place.project.database_urls(), **dict(place.settings.databases)}
     schemas: dict[str, Mapping[str, Sequence[str]]] = {}
     notes: list[str] = []
+    if not sources and conftest_speaks(place.root, r"\bagenteval_databases\b"):
+        return None, schemas, ["no database was asked: the fixture agenteval_databases defines them"]
     if not ask or not sources:
         return list(sources), schemas, notes
     from pytest_agenteval.databases import Databases
