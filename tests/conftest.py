@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Iterable
 from typing import Any
 
@@ -14,6 +15,10 @@ import pandas as pd  # noqa: F401
 import pytest
 import yaml  # noqa: F401
 from services import postgres  # noqa: F401
+
+# runs in processes of their own would compile the whole plugin again and again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def _required() -> list[str]:

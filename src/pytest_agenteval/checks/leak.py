@@ -23,6 +23,8 @@ def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str])
     wrote itself (the arguments of this call and of those before it) may come back: that is no leak.
     Bundles (``dataset.yaml``) hold governance cases, yet an agent has to read them.
     """
+    if not answer.tool_calls:
+        return None
     files = [_slashes(path) for path in case_files if PurePosixPath(path).name != BUNDLE]
     keys = [folded for folded in map(_fold, references) if len(folded) >= WINDOW]
     written = ""
@@ -72,7 +74,8 @@ def _holds(key: str, text: str, written: str) -> bool:
         place = text.find(block)
         while place >= 0:
             common = _widen(key, start, text, place)
-            if len(common) >= WINDOW and common not in written:
+            # one long name of a table is no part of an answer: a schema or an error may hold it
+            if len(common) >= WINDOW and len(common.split()) > 2 and common not in written:
                 return True
             place = text.find(block, place + 1)
     return False
