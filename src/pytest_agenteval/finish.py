@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_agenteval.about import run_info
 from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import end_calls
-from pytest_agenteval.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_agenteval.results.baseline import Exit, Gate
@@ -30,6 +27,7 @@ class Ending:
     path: Path
     exit: Exit
     calls: str = ""
+    gated: bool = False
 
 
 def finish_session(session: pytest.Session) -> Ending | None:
@@ -48,7 +46,7 @@ def finish_session(session: pytest.Session) -> Ending | None:
     info = run_info(run, config.invocation_params.args)
     folder.write_run(info)
     document = from_folder(folder)
-    gates = _gates(run, document)
+    gates = _gates(run, document, folder.document)
     if gates:
         folder.write_run({**info, "gates": [gate.record() for gate in gates]})
         document = from_folder(folder)
@@ -65,17 +63,17 @@ def finish_session(session: pytest.Session) -> Ending | None:
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
-    return Ending(document, path, ending, calls.summary() if calls is not None else "")
+    return Ending(document, path, ending, calls.summary() if calls is not None else "", bool(gates))
 
 
-def _gates(run: Run, document: Document) -> list[Gate]:
+def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
     """The gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
     from pytest_agenteval.results.baseline import against_baseline, fail_under, find_baseline
 
     settings = run.settings
     gates = fail_under(document.cases, settings.fail_under)
     if settings.baseline is not None:
-        baseline = find_baseline(settings.baseline, run.output, run.root)
+        baseline = find_baseline(settings.baseline, run.output, run.root, own)
         significant = settings.baseline_test == "significant"
         gates.append(against_baseline(baseline, document, significant=significant))
     return gates
@@ -98,6 +96,9 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
             reporter.write_line(line.text, **({line.style: True} if line.style else {}))
     if ending.calls:
         reporter.write_line(ending.calls, yellow=True)
+    for reason in ending.exit.reasons if ending.gated else ():
+        if not reason.startswith("--agent-"):  # a gate has a line of its own
+            reporter.write_line(f"not tolerated by a gate: {reason}", red=True)
     if ending.exit.warning:
         reporter.write_line(ending.exit.warning, yellow=True)
 
@@ -105,56 +106,3 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
 def _shown(path: Path, config: pytest.Config) -> str:
     root = config.invocation_params.dir
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-
-
-def run_info(run: Run, command: Sequence[str]) -> dict[str, Any]:
-    """What the document says of the run."""
-    from pytest_agenteval import __version__
-
-    settings = run.settings
-    return {
-        "label": settings.label,
-        "plugin_version": __version__,
-        "git_sha": git_sha(run.root),
-        "command": [run.redactor.text(str(word)) for word in command],
-        "target": run.redactor.text(settings.target or f"fixture {settings.fixture}"),
-        "selection": list(settings.select),
-        "config": shown_settings(settings, run.redactor.text),
-        "context_hash": context_hash(run.root, run.project.context_files),
-    }
-
-
-def shown_settings(settings: Settings, redact: Callable[[str], str]) -> dict[str, Any]:
-    """The settings that differ from their defaults, as text where JSON has no such value."""
-    default = Settings()
-    values = ((field.name, getattr(settings, field.name)) for field in fields(Settings))
-    chosen = {name: value for name, value in values if name != "sources" and value != getattr(default, name)}
-    return {name: _plain(value, redact) for name, value in chosen.items()}
-
-
-def _plain(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(entry, redact) for entry in value]
-    return redact(value) if isinstance(value, str) else value
-
-
-def context_hash(root: Path, globs: Sequence[str]) -> str | None:
-    """The sha256 of the context files' names and bytes (``None``: there are none)."""
-    found = sorted({path for glob in globs for path in root.glob(glob) if path.is_file()})
-    if not found:
-        return None
-    digest = hashlib.sha256()
-    for path in found:
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def git_sha(root: Path) -> str | None:
-    """The commit that ``root`` is at (``None``: not a git checkout)."""
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None

@@ -125,6 +125,7 @@ def _new_run(config: pytest.Config) -> Run:
     except AgentEvalError as error:
         raise pytest.UsageError(str(error)) from None
     settings = read_settings(config, project.settings)
+    _check_files(config, settings)
     return Run(
         root=config.rootpath,
         settings=settings,
@@ -132,6 +133,23 @@ def _new_run(config: pytest.Config) -> Run:
         process=_process(config, settings),
         register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
     )
+
+
+def _check_files(config: pytest.Config, settings: Settings) -> None:
+    """Files that are needed at the end are looked for at the beginning, before anything is paid for."""
+    from pytest_agenteval.errors import AgentEvalError
+    from pytest_agenteval.reports.summary import check_summary_path
+    from pytest_agenteval.results.baseline import find_baseline
+
+    if not settings.summary and settings.baseline in (None, "last"):
+        return
+    try:
+        for path in settings.summary:
+            check_summary_path(path)
+        if settings.baseline not in (None, "last"):
+            find_baseline(settings.baseline, config.rootpath, config.rootpath)
+    except AgentEvalError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _process(config: pytest.Config, settings: Settings) -> Process:

@@ -47,10 +47,12 @@ def begin(config: pytest.Config) -> Run:
 
 def write_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Write the run's items down, once per run."""
+    from pytest_agenteval.about import run_info
+
     run = run_of(config)
 
     def planned() -> list[PlannedItem]:
         pairs = [(item, case) for item in items if (case := case_of(item)) is not None]
         return [run.planned_item(case, item.nodeid, model_of(item)) for item, case in pairs]
 
-    run.begin(planned)
+    run.begin(planned, lambda: run_info(run, config.invocation_params.args))

@@ -379,12 +379,16 @@ class Run:
                 self._journal = Journal(folder, self.process.name, redact=self.redactor.text)
             return self._journal
 
-    def begin(self, items: Callable[[], Sequence[PlannedItem]]) -> None:
-        """Write down what is planned, once per run, before the first case runs."""
+    def begin(
+        self, items: Callable[[], Sequence[PlannedItem]], info: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        """Write down what is planned and what run this is, once per run, before the first case runs."""
         with self._lock:
-            if not self._begun:
-                self._begun = True
-                self.journal.planned(items())
+            if self._begun:
+                return
+            self._begun = True
+            if self.journal.planned(items()) and self.process.local:
+                self.folder().write_run(info())
 
     def planned_item(self, case: Case, nodeid: str, model: str | None) -> PlannedItem:
         """What the journal keeps of an item before it runs."""

@@ -168,8 +168,8 @@ def test_unpriced_models_gates_overrides_and_torn_lines_are_told(outputs):
     document = from_folder(folder)
     lines = {line.text: line.style for line in terminal_lines(document)}
     assert lines["unpriced: m:1 (1 attempt without a price)"] == "yellow"
-    assert lines["gate: g: 1 of 2"] == "red"
-    assert lines["gate: h: ok"] == "green"
+    assert lines["gate fails: g: 1 of 2"] == "red"
+    assert lines["gate holds: h: ok"] == "green"
     assert lines["1 journal line cut off where a process was killed"] == "yellow"
     assert "$0.5000+" in "".join(lines)
     stored = type(document)(document.header, document.rows, document.entries, folder.document)

@@ -233,7 +233,9 @@ def _run_notes(run: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(f"{lines} cut off where a process was killed", "yellow")
     for gate in run.get("gates") or ():
         if isinstance(gate, Mapping) and "text" in gate:
-            yield Line(f"gate: {one_line(str(gate['text']))}", "green" if gate.get("holds") else "red")
+            holds = bool(gate.get("holds"))
+            word = "holds" if holds else "fails"
+            yield Line(f"gate {word}: {one_line(str(gate['text']))}", "green" if holds else "red")
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
