@@ -109,3 +109,19 @@ def test_types_survive_in_small_and_large_results(databases: Databases, rows: in
     assert last[3] == datetime.datetime(2024, 1, 1, 8, tzinfo=datetime.UTC)
     assert last[4:] == ("x%y:name", rows - 1, None)
     assert {len(table.column(index)) for index in range(7)} == {rows}
+
+
+def test_views_over_files_are_refused_with_a_way_out(shop: Path, databases: Databases, tmp_path: Path):
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    with duckdb.connect(str(shop)) as connection:
+        connection.execute(f"CREATE VIEW v AS SELECT * FROM read_csv('{tmp_path}/x.csv')")
+    with pytest.raises(DatabaseError) as caught:
+        databases.get().query("SELECT * FROM v")
+    assert "file system operations are disabled by configuration" in str(caught.value)
+    assert str(caught.value).endswith(
+        "; references read no files, views over files included: load them into tables, or let the fixture "
+        "agenteval_databases give a connection that may"
+    )
+    with duckdb.connect(str(shop), read_only=True) as own:
+        given = databases.with_given({"own": own}, cached=True)
+        assert given.get().query("SELECT * FROM v").column(0) == [1]

@@ -20,6 +20,11 @@ LOCKED: dict[str, Any] = {
 }
 """No files, no network, no extensions, no Python variables as tables; and no way to change that."""
 
+_NO_FILES = (
+    "; references read no files, views over files included: load them into tables, or let the fixture "
+    "agenteval_databases give a connection that may"
+)
+
 _SMALL = 2_000
 """Rows up to which Python values are fetched; above, Arrow (about 10 x faster)."""
 
@@ -153,7 +158,8 @@ def run(cursor: Any, sql: str, where: str, timeout: float, max_rows: int) -> Tab
         except duckdb.Error as error:
             if watch.fired:
                 raise too_slow(where, timeout) from error
-            raise failed(where, error) from error
+            hint = _NO_FILES if "disabled by configuration" in str(error) else ""
+            raise DatabaseError(f"{failed(where, error)}{hint}") from error
 
 
 def fetch(cursor: Any, where: str, max_rows: int) -> Table:
