@@ -12,7 +12,13 @@ from typing import Any
 import duckdb  # noqa: F401
 import numpy as np  # noqa: F401
 import pandas as pd  # noqa: F401
+import pyarrow as pa  # noqa: F401
+import pydantic  # noqa: F401
 import pytest
+import scipy.optimize
+import scipy.sparse.csgraph
+import scipy.stats  # noqa: F401
+import sqlalchemy  # noqa: F401
 import yaml  # noqa: F401
 from services import postgres  # noqa: F401
 
