@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -71,7 +72,8 @@ def jaffle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = Path(__file__).parents[2] / "docs" / "examples" / "jaffle_shop"
     folder = tmp_path_factory.mktemp("jaffle") / "shop"
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.duckdb", "outputs", "__pycache__"))
-    subprocess.run(["python", "-c", "from shop import build; build()"], cwd=folder, check=True, timeout=60)
+    build = [sys.executable, "-c", "from shop import build; build()"]
+    subprocess.run(build, cwd=folder, check=True, timeout=60)
     (folder / "conftest.py").unlink()
     (folder / "pytest.ini").write_text(
         "[pytest]\nagenteval_databases = shop = duckdb:///shop.duckdb\nagenteval_timeout = 300\n"

@@ -35,7 +35,7 @@ def make_model(
     environ: Mapping[str, str] | None = None,
     meta_costs: Prices | None = None,
     ledger: Ledger | None = None,
-    remember: Callable[[str], object] = len,
+    remember: Callable[[str], object] | None = None,
 ) -> Model:
     """The model ``provider:model``.
 
@@ -63,7 +63,7 @@ class Models:
         environ: Mapping[str, str] | None = None,
         meta_costs: Prices | None = None,
         ledger: Ledger | None = None,
-        remember: Callable[[str], object] = len,
+        remember: Callable[[str], object] | None = None,
     ) -> None:
         self.wire = wire
         self.providers = tuple(providers)
@@ -107,7 +107,7 @@ class Model:
         wire: Wire,
         meta_costs: Prices | None,
         ledger: Ledger,
-        remember: Callable[[str], object],
+        remember: Callable[[str], object] | None,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
@@ -155,7 +155,7 @@ class Model:
             key, base = self._endpoint.key(), self._endpoint.address()
         except SettingsError as error:
             raise AgentFailed(f"model {self.name}: {error}") from error
-        if key:
+        if key and self._remember is not None:
             self._remember(key)
         return self._wire.send(
             "POST",
