@@ -28,6 +28,7 @@ class Ending:
     exit: Exit
     calls: str = ""
     gated: bool = False
+    report: Path | None = None
 
 
 def finish_session(session: pytest.Session) -> Ending | None:
@@ -60,10 +61,20 @@ def finish_session(session: pytest.Session) -> Ending | None:
     )
     session.exitstatus = ending.status
     write_summaries(document, run.settings.summary, os.environ, run.root)
+    report = _write_report(path, run.root / run.settings.html) if run.settings.html else None
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
-    return Ending(document, path, ending, calls.summary() if calls is not None else "", bool(gates))
+    spent = calls.summary() if calls is not None else ""
+    return Ending(document, path, ending, spent, bool(gates), report)
+
+
+def _write_report(results: Path, place: Path) -> Path:
+    """The one-file report of ``--agent-html``; entries are read from the document, not from journals."""
+    from pytest_agenteval.reports.html import write_html
+    from pytest_agenteval.results.load import read_document
+
+    return write_html(read_document(results), place)
 
 
 def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
@@ -94,6 +105,8 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
             reporter.section(line.text)
         else:
             reporter.write_line(line.text, **({line.style: True} if line.style else {}))
+    if ending.report is not None:
+        reporter.write_line(f"report: {_shown(ending.report, config)}")
     if ending.calls:
         reporter.write_line(ending.calls, yellow=True)
     for reason in ending.exit.reasons if ending.gated else ():

@@ -15,7 +15,7 @@ COMMANDS: dict[str, str] = {
     "diff": "what got worse between two runs (exit 1 when something did)",
     "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",
     "merge": "several results files as one: shards, other machines, resumed runs",
-    "report": "a stored run as terminal text, markdown, JUnit XML or JSON",
+    "report": "a stored run as terminal text, markdown, JUnit XML, JSON or one web page (--html)",
     "rescore": "comparison and checks again on saved answers, no agent call",
     "schema": "the JSON Schema of case files; --write points files at it",
     "test": "the short flags of nao test and pda test, as a pytest command",

@@ -1,4 +1,4 @@
-"""``agenteval report FILE``: a stored run again, as terminal text, markdown or JUnit XML."""
+"""``agenteval report FILE``: a stored run again, as terminal text, markdown, JUnit XML or one web page."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with this run: markdown sized for a pull-request comment, regressions first",
     )
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json)")
+    parser.add_argument("--html", metavar="OUT", type=Path, help="write the one-file report to OUT")
     parser.add_argument("-v", "--verbose", action="store_true", help="list every case of a large run")
 
 
@@ -46,6 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         document = with_overrides(read_document(arguments.file))
         baseline = with_overrides(read_document(arguments.against)) if arguments.against else None
+        if arguments.html is not None:
+            _write_html(document, arguments.html)
+            if arguments.output is None and arguments.format is None and baseline is None:
+                return 0
         if form == "terminal" and arguments.output is None:
             _print_terminal(document, baseline, arguments)
             return 0
@@ -57,6 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     except (ResultsError, OSError) as error:
         return refuse(error)
     return 0
+
+
+def _write_html(document: Document, path: Path) -> None:
+    from pytest_agenteval.reports.html import write_html
+
+    print(f"report: {write_html(document, path)}")
 
 
 def _print_terminal(document: Document, baseline: Document | None, arguments: argparse.Namespace) -> None:

@@ -47,7 +47,7 @@ def known_dialects() -> tuple[str, ...]:
 def parse(sql: str, dialect: str | None) -> Parsed:
     """The statements of ``sql``; comments and a trailing ``;`` are none."""
     try:
-        with _quiet():
+        with quiet():
             found = sqlglot.parse(sql, dialect=dialect)
     except (SqlglotError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0] or type(error).__name__
@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """The parser warns about statements it only keeps as text; we say so ourselves."""
     logger = logging.getLogger("sqlglot")
     before = logger.level

@@ -1,0 +1,64 @@
+"""The jinja2 environment of all pages: everything is escaped, control characters are written out."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChainableUndefined, Environment, PackageLoader
+from markupsafe import Markup
+
+from pytest_agenteval.reports.html import charts, markup
+from pytest_agenteval.reports.text import (
+    cost_text,
+    counted,
+    percent_text,
+    rate_text,
+    safe,
+    time_text,
+    tokens_text,
+)
+
+
+def make_environment() -> Environment:
+    """An environment over ``templates/``; what a file of another program lacks is nothing."""
+    environment = Environment(
+        loader=PackageLoader("pytest_agenteval.reports.html"),
+        autoescape=True,
+        undefined=ChainableUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(
+        cost=cost_text,
+        tokens=tokens_text,
+        time=time_text,
+        rate=rate_text,
+        percent=percent_text,
+        sql=lru_cache(maxsize=5000)(markup.sql_markup),  # attempts repeat statements
+        markdown=markup.markdown_markup,
+        json=markup.json_text,
+        counted=counted,
+        moment=moment_text,
+        bar=charts.bar,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """``None`` is nothing; text of whatever origin loses its control characters."""
+    if value is None:
+        return ""
+    return value if isinstance(value, Markup) else safe(str(value))
+
+
+def moment_text(stamp: str | None) -> str:
+    """``2026-11-30 13:52`` of an ISO moment ('-' where there is none)."""
+    return stamp[:16].replace("T", " ") if stamp else "-"
+
+
+def static_text(name: str) -> str:
+    """A file of ``static/``: ``style.css`` or ``app.js``."""
+    return files("pytest_agenteval.reports.html").joinpath("static", name).read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""One run to show: its cards, models, matrix and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_agenteval.reports.html.query import CaseLine, Page, Query, case_lines, chosen, counts_of, paged
+from pytest_agenteval.reports.sheets import STATUS, model_sheet
+from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, time_text, tokens_text
+from pytest_agenteval.results import statistics
+from pytest_agenteval.results.document import Document
+
+MATRIX = 200
+"""Tests in the matrix of a page."""
+
+MARKS = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A figure of a run with its name, what stands below it, and its colour."""
+
+    name: str
+    value: str
+    note: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunView:
+    """What the page of a run shows."""
+
+    id: str
+    document: Document
+    query: Query
+    lines: Sequence[CaseLine]
+    chosen: Sequence[CaseLine]
+    page: Page
+    counts: dict[str, int]
+    models: Sequence[str]
+
+    @property
+    def several_models(self) -> bool:
+        """More than one model answered."""
+        return len(self.models) > 1
+
+    @property
+    def k(self) -> int:
+        """The most attempts of a case."""
+        return int(self.document.header["pass_metrics"]["k"])
+
+    @property
+    def cards(self) -> list[Card]:
+        """The figures on top."""
+        return cards_of(self.document)
+
+    @property
+    def by_model(self) -> list[dict[str, Any]]:
+        """Performance by Model: the cells of the sheet beside the figures they come from."""
+        sheet = model_sheet(self.document)
+        entries = self.document.header["by_model"]
+        return [{**entry, "cells": cells} for entry, cells in zip(entries, sheet.rows, strict=True)]
+
+    @property
+    def matrix(self) -> list[tuple[tuple[str, str], list[CaseLine | None]]]:
+        """Tests x models, in the order of the chosen lines, at most ``MATRIX`` tests."""
+        found = {line.case.key: line for line in self.lines}
+        tests = list(dict.fromkeys(line.case.key[:2] for line in self.chosen))[:MATRIX]
+        return [(test, [found.get((*test, model)) for model in self.models]) for test in tests]
+
+    @property
+    def tests(self) -> int:
+        """How many tests the chosen lines belong to."""
+        return len({line.case.key[:2] for line in self.chosen})
+
+    @property
+    def names_repeat(self) -> bool:
+        """Two files have a case of one name, so that paths must be shown."""
+        return len({line.case.key[1] for line in self.lines}) < len(
+            {line.case.key[:2] for line in self.lines}
+        )
+
+
+def run_view(run_id: str, document: Document, query: Query, *, size: int | None = None) -> RunView:
+    """The view of a run under a query; ``size`` cases on a page."""
+    lines = case_lines(document.rows, document.cases)
+    found = chosen(lines, query)
+    page = paged(found, query.page, size) if size else paged(found, query.page)
+    models = list(dict.fromkeys(line.case.key[2] for line in lines))
+    return RunView(run_id, document, query, lines, found, page, counts_of(lines), models)
+
+
+def neighbours(numbers: Sequence[int], number: int) -> tuple[int | None, int | None]:
+    """The attempts before and after ``number`` among those shown."""
+    if number not in numbers:
+        return None, None
+    at = numbers.index(number)
+    return (numbers[at - 1] if at else None), (numbers[at + 1] if at + 1 < len(numbers) else None)
+
+
+def attempt_numbers(lines: Sequence[CaseLine]) -> list[int]:
+    """The attempts of lines in the order they are shown."""
+    return [number for line in lines for number in line.numbers]
+
+
+def cards_of(document: Document) -> list[Card]:
+    """Pass rate with its interval, counts of cases, tokens, cost, time, tool calls."""
+    cases, summary = document.header["cases"], document.header["summary"]
+    metrics = document.header["pass_metrics"]
+    ends = statistics.interval([case.counts for case in document.cases if not case.xfailed])
+    spread = f"95 % interval {100 * ends[0]:.0f} to {100 * ends[1]:.0f} %" if ends else ""
+    cards = [
+        Card("Pass rate", rate_text(cases["pass_rate"]), spread, "main"),
+        Card("Cases", f"{cases['total']:,}", counted(summary["total"], "attempt")),
+        Card("Passed", f"{cases['passed']:,}", _share(cases, "passed"), "passed"),
+        Card("Failed", f"{cases['failed']:,}", _share(cases, "failed"), "failed" if cases["failed"] else ""),
+        Card("Errors", f"{cases['errors']:,}", "never a wrong answer", "error" if cases["errors"] else ""),
+        *_aside(cases),
+        Card("Tokens", tokens_text(summary["total_tokens"]), _parts(summary)),
+        Card("Cost", cost_text(summary["total_cost"]), _unpriced(summary)),
+        Card(
+            "Duration",
+            time_text(summary["total_duration_ms"]),
+            f"{time_text(summary['avg_duration_ms'])} each",
+        ),
+        Card("Tool calls", f"{summary['total_tool_calls']:,}", f"{summary['avg_tool_calls']:.1f} each"),
+    ]
+    if metrics["k"] > 1:
+        whole = metrics["aggregate"]
+        note = f"pass^{metrics['k']} {percent_text(whole['pass_hat_k'])}"
+        cards.insert(1, Card(f"pass@{metrics['k']}", percent_text(whole["pass_at_k"]), note))
+    return cards
+
+
+def _aside(cases: dict[str, Any]) -> list[Card]:
+    """Review always; what was not run, skipped or expected to fail only where there is any."""
+    found = [
+        Card(
+            "Review", f"{cases['review']:,}", "to be judged by a person", "review" if cases["review"] else ""
+        )
+    ]
+    for key, name in (("not_run", "Not run"), ("skipped", "Skipped"), ("xfailed", "Expected failures")):
+        if cases.get(key):
+            found.append(Card(name, f"{cases[key]:,}", "", "review" if key == "not_run" else ""))
+    return found
+
+
+def _share(cases: dict[str, Any], key: str) -> str:
+    judged = cases["passed"] + cases["failed"] + cases["errors"]
+    return f"of {judged:,} judged" if judged and key == "passed" else ""
+
+
+def _parts(summary: dict[str, Any]) -> str:
+    agent = (summary.get("usage") or {}).get("agent") or {}
+    if agent.get("input") is None or agent.get("output") is None:
+        return ""
+    return f"{agent['input']:,} in, {agent['output']:,} out"
+
+
+def _unpriced(summary: dict[str, Any]) -> str:
+    if summary["unpriced"]:
+        return f"{counted(summary['unpriced'], 'attempt')} without a price"
+    return "all attempts priced" if summary["total_cost"] is not None else ""
+
+
+def status_word(verdict: str) -> str:
+    """``passed``, ``failed``, ``error``, ``review``, ``not run``."""
+    return STATUS[verdict].lower()
