@@ -108,6 +108,7 @@ def test_a_whole_analysis_with_its_trace(house, raw) -> None:
     assert "SQL dialect: duckdb" in system["content"]
     assert "## RULES.md\nRevenue is the sum of amount." in system["content"]
     assert system["content"].endswith("Be brief.")
+    assert "Tables:\nmain.orders(id, amount, placed)\nodd one.my table(a b)\n" in system["content"]
     assert user == {"role": "user", "content": "Total?"}
     names = [tool["function"]["name"] for tool in raw.bodies()[0]["tools"]]
     assert names == ["list_tables", "describe_table", "execute_sql"]
@@ -147,8 +148,24 @@ def test_errors_go_back_to_the_model(house, raw, call, error: str) -> None:
     failed, good = house.ask().tool_calls
     assert (failed.status, failed.result, good.status) == ("error", None, "ok")
     assert error in failed.error
+    assert str(house.root) not in told(raw, 1)[0]
     assert told(raw, 1)[0].startswith("Error: ")
     assert error in told(raw, 1)[0]
+
+
+def test_too_many_tables_are_looked_up(house, raw) -> None:
+    with duckdb.connect(house.root / "wide.duckdb") as wide:
+        for number in range(60):
+            columns = ", ".join(f"a_rather_long_column_name_{i} INTEGER" for i in range(6))
+            wide.execute(f"CREATE TABLE t{number}({columns})")
+    databases = Databases({"wide": "duckdb:///wide.duckdb"}, folder=house.root / "w", root=house.root)
+    raw.says(said(None, ("list_tables", {})), said("done"))
+    house.agent(databases=databases).agent.run(Task(("x",), model="openai:m"))
+    databases.close()
+    system = raw.bodies()[0]["messages"][0]["content"]
+    assert "Find the tables with list_tables." in system
+    assert "a_rather_long" not in system
+    assert "... (cut, " in told(raw, 1)[0]
 
 
 def test_names_are_quoted(house, raw) -> None:

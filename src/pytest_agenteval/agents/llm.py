@@ -28,7 +28,7 @@ DEFAULT_CONTEXT = ("RULES.md",)
 
 RULES = """\
 You are a data analyst. Answer the user's question from the database (SQL dialect: {dialect}) with the tools.
-- Look at the tables before you write SQL; never guess names.
+- Never guess a name: describe_table tells types and values of columns.
 - Get every figure from execute_sql. Let the last query return exactly the rows and columns that answer the \
 question, with clear column names, unrounded.
 - Then answer in one or two sentences. If the data cannot answer the question, say so plainly."""
@@ -151,7 +151,7 @@ class Analyst:
         trace = Trace()
         tools = SqlTools(database, task.limits.deadline)
         offered = [*TOOLS, CLARIFICATION] if task.clarification else list(TOOLS)
-        messages = self._opening(task, database)
+        messages = self._opening(task, database, tools)
         try:
             for _ in range(TURNS):
                 done = self._turn(task, model, messages, offered, trace)
@@ -169,11 +169,17 @@ class Analyst:
             error.answer = trace.answer(conversation=_written(messages))
             raise
 
-    def _opening(self, task: Task, database: Database) -> list[dict[str, Any]]:
+    def _opening(self, task: Task, database: Database, tools: SqlTools) -> list[dict[str, Any]]:
         if isinstance(task.conversation, list) and task.conversation:
             messages = [_read(message) for message in task.conversation if isinstance(message, Mapping)]
         else:
-            parts = [RULES.format(dialect=database.dialect or "standard"), self._context(), task.context]
+            tables = tools.overview()
+            parts = [
+                RULES.format(dialect=database.dialect or "standard"),
+                f"Tables:\n{tables}" if tables else "Find the tables with list_tables.",
+                self._context(),
+                task.context,
+            ]
             messages = []
             messages.append({"role": "system", "content": "\n\n".join(part for part in parts if part)})
         return [*messages, {"role": "user", "content": task.prompt}]

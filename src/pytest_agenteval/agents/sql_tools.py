@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_agenteval.databases import Database
@@ -16,6 +16,7 @@ from pytest_agenteval.validation import did_you_mean
 SHOWN_ROWS = 50
 SHOWN_CHARACTERS = 6_000
 SAMPLE_ROWS = 3
+OVERVIEW_CHARACTERS = 4_000
 
 CLARIFICATION: Mapping[str, Any] = {
     "name": "clarification",
@@ -86,14 +87,21 @@ class SqlTools:
             if name == "execute_sql":
                 return self._execute(_text(args, "sql_query", name))
         except DatabaseError as error:
-            raise ToolFailed(str(error)) from error
+            # the model knows which database it asks, and has no use for a path of this machine
+            where = f"database {self._database.name!r} ({self._database.shown}): "
+            raise ToolFailed(str(error).removeprefix(where)) from error
         known = [tool["name"] for tool in TOOLS]
         raise ToolFailed(f"unknown tool {name!r}; there are {', '.join(known)}")
 
+    def overview(self) -> str:
+        """The tables and columns for the prompt, '' where they are too many. Raises ``DatabaseError``."""
+        text = _tables(self._database.schema())
+        return text if len(text) <= OVERVIEW_CHARACTERS else ""
+
     def _list_tables(self) -> tuple[Any, str]:
-        tables = {table: list(columns) for table, columns in self._database.schema().items()}
-        lines = [f"{table}({', '.join(columns)})" for table, columns in tables.items()]
-        return {"tables": tables}, _cut("\n".join(lines) or "(no tables)")
+        schema = self._database.schema()
+        tables = {table: list(columns) for table, columns in schema.items()}
+        return {"tables": tables}, _cut(_tables(schema) or "(no tables)")
 
     def _describe(self, asked: str) -> tuple[Any, str]:
         schema = self._database.schema()
@@ -135,6 +143,10 @@ class SqlTools:
         if self._deadline is not None:
             left = min(left, max(0.1, self._deadline - time.monotonic()))
         return self._database.query(sql, timeout=left, max_rows=rows)
+
+
+def _tables(schema: Mapping[str, Sequence[str]]) -> str:
+    return "\n".join(f"{table}({', '.join(columns)})" for table, columns in schema.items())
 
 
 def _text(args: Mapping[str, Any], key: str, tool: str) -> str:
