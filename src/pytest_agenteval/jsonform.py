@@ -183,8 +183,9 @@ def table_to_json(table: Table, limit: int | None = None) -> dict[str, Any]:
 
 
 def table_from_json(form: Mapping[str, Any]) -> Table:
-    """The table of :func:`table_to_json`."""
-    columns = tuple(Column(str(name), kind) for name, kind in form["columns"])
+    """The table of :func:`table_to_json`; written by hand, columns may be names alone."""
+    pairs = [(entry, None) if isinstance(entry, str) else entry for entry in form["columns"]]
+    columns = tuple(Column(str(name), kind) for name, kind in pairs)
     rows = [[decode(cell) for cell in row] for row in form["rows"]]
     values = tuple([row[i] for row in rows] for i in range(len(columns)))
     return Table(columns, values, len(rows) if columns else int(form.get("row_count", len(rows))))
@@ -221,14 +222,17 @@ def _compact(entry: Any) -> dict[str, Any]:
 
 
 def answer_from_json(form: Mapping[str, Any]) -> Answer:
-    """The answer of :func:`answer_to_json`; unknown keys (of a later version) are left out."""
+    """The answer of :func:`answer_to_json`; unknown keys (of a later version) are left out.
+
+    ``data`` written by hand may be a list of objects, which stays one.
+    """
     values: dict[str, Any] = {}
     for name in _DEFAULTS:
         if name not in form:
             continue
         value = form[name]
         if name == "data":
-            values[name] = table_from_json(value) if value is not None else None
+            values[name] = table_from_json(value) if isinstance(value, Mapping) else decode(value)
         elif name == "turns":
             values[name] = tuple(answer_from_json(turn) for turn in value)
         elif name == "tool_calls":

@@ -45,6 +45,8 @@ def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
     case_run = early_run(item) or case_run_of(item)
     start_calls(item, case_run, case_run_of)
     result = case_run.result()
+    if case_run.agent is not None and _definition(item, run.settings.fixture)[1] == "function":
+        run.runtime.release(case_run.agent)  # its fixture is torn down now; what it entered is left first
     for attempt in result.attempts:
         logs = attempt.answer.logs if attempt.answer is not None else case_run.logs.get(attempt.number, "")
         if logs:

@@ -159,6 +159,10 @@ def test_hand_written_lines_need_no_key_and_no_attempt(tmp_path, replay):
     )
     assert replay(file="a.jsonl").text == "x"
     assert replay("r", file="a.jsonl").text == ""
+    with (tmp_path / "a.jsonl").open("a") as file:
+        file.write('\n{"turns": ["s"], "answer": {"data": [{"n": 1}]}}\n')
+        file.write('{"turns": ["t"], "answer": {"data": {"columns": ["n"], "rows": [[1]]}}}\n')
+    assert [replay(turn, file="a.jsonl").data.records() for turn in "st"] == [[{"n": 1}], [{"n": 1}]]
 
 
 def test_a_line_cut_off_at_the_end_is_left_out_and_another_bad_line_is_named(tmp_path, replay):
@@ -173,8 +177,8 @@ def test_a_line_cut_off_at_the_end_is_left_out_and_another_bad_line_is_named(tmp
     (tmp_path / "c.jsonl").write_text('{"turns": ["q"]}\n')
     with pytest.raises(AgentFailed, match=r"c.jsonl:1: not a recording \(no 'answer'\)"):
         replay(file="c.jsonl")
-    (tmp_path / "d.jsonl").write_text('{"turns": ["q"], "answer": {"data": 3}}\n')
-    with pytest.raises(AgentFailed, match=r"d.jsonl:1: not a recorded answer: TypeError"):
+    (tmp_path / "d.jsonl").write_text('{"turns": ["q"], "answer": {"usage": 3}}\n')
+    with pytest.raises(AgentFailed, match=r"d.jsonl:1: not a recorded answer: AttributeError"):
         replay(file="d.jsonl")
     (tmp_path / "e.jsonl").write_bytes(b"\xff\n")
     with pytest.raises(AgentFailed, match=r"e.jsonl: 'utf-8' codec"):

@@ -264,3 +264,39 @@ def test_no_secret_reaches_anything_that_is_written(project, httpserver):
         if word in text
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "events"), [("function", "enter ask exit " * 2), ("session", "enter ask ask exit")]
+)
+def test_an_async_agent_is_left_when_its_fixture_is_torn_down(pytester, scope, events):
+    pytester.makeini("[pytest]\n")
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        def note(word):
+            with open("events.txt", "a") as log:
+                print(word, file=log)
+
+        class Agent:
+            async def __aenter__(self):
+                note("enter")
+
+            async def __aexit__(self, *error):
+                note("exit")
+
+            async def run(self, task):
+                note("ask")
+                return [{{"n": 3}}]
+
+        @pytest.fixture(scope="{scope}")
+        def agent():
+            return Agent()
+        """
+    )
+    (pytester.path / "tests").mkdir()
+    for name in ("one", "two"):
+        (pytester.path / "tests" / f"{name}.yml").write_text(CASE.format(prompt=name))
+    pytester.runpytest_inprocess("-p", "no:asyncio").assert_outcomes(passed=2)
+    assert (pytester.path / "events.txt").read_text().split() == events.split()
