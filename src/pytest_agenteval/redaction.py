@@ -71,8 +71,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
-        self._known: frozenset[str] = frozenset()
-        self._pattern: re.Pattern[str] | None = None
+        self._state: tuple[frozenset[str], re.Pattern[str] | None] = (frozenset(), None)
         self.add(*secrets)
 
     def add(self, *secrets: str | None) -> None:
@@ -102,16 +101,15 @@ class Redactor:
 
     def _extend(self, forms: Iterable[str]) -> None:
         with self._lock:
-            known = self._known | frozenset(forms)
-            if known == self._known:
-                return
-            longest_first = sorted(known, key=len, reverse=True)
-            self._known = known
-            self._pattern = re.compile("|".join(map(_whole, longest_first)))
+            before = self._state[0]
+            known = before | frozenset(forms)
+            if known != before:
+                longest_first = sorted(known, key=len, reverse=True)
+                self._state = (known, re.compile("|".join(map(_whole, longest_first))))
 
     def text(self, text: str) -> str:
         """``text`` with every secret as ``***``."""
-        pattern, known = self._pattern, self._known
+        known, pattern = self._state
         if pattern is not None and any(secret in text for secret in known):
             text = pattern.sub(MASK, text)
         if any(hint in text for hint in _HINTS):
@@ -145,7 +143,7 @@ class Redactor:
         return value
 
     def __repr__(self) -> str:
-        return f"Redactor({len(self._known)} forms)"
+        return f"Redactor({len(self._state[0])} forms)"
 
 
 def _secret_entry(key: Any, item: Any) -> bool:

@@ -1,11 +1,13 @@
 """The pool behind --agent-concurrency, and how a process ends when calls do not."""
 
 import contextvars
+import gc
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import weakref
 from concurrent.futures import CancelledError
 
 import pytest
@@ -51,6 +53,18 @@ def test_threads_are_made_only_when_calls_wait(pool):
         pool.submit("x", lambda: 1).result(5)
         time.sleep(0.01)
     assert threading.active_count() - before == 1
+
+
+def test_results_that_were_taken_are_not_held(pool):
+    class Large:
+        pass
+
+    future = pool.submit("x", Large)
+    held = weakref.ref(future.result(5))
+    del future
+    pool.submit("y", lambda: 1).result(5)
+    gc.collect()
+    assert held() is None
 
 
 def test_each_call_gets_a_copy_of_the_context_it_was_submitted_in(pool):

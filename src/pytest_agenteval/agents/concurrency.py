@@ -80,6 +80,8 @@ class CallPool:
         """
         future: CallFuture[T] = CallFuture(key)
         with self._lock:
+            # a result that was taken is not held: answers may be large
+            self._futures = [entry for entry in self._futures if not (entry.used and entry.done())]
             self._futures.append(future)
             if self._stopped:
                 future.cancel()
@@ -111,6 +113,7 @@ class CallPool:
                 future.set_exception(error)
             else:
                 future.set_result(result)
+                del result
             del future, context, fn
 
     def stop(self) -> None:
