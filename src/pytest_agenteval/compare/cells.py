@@ -20,7 +20,7 @@ from typing import Any
 from pytest_agenteval.compare.kinds import Kind
 from pytest_agenteval.compare.moments import read_interval, read_moment, read_time
 from pytest_agenteval.compare.nulls import is_null, plain
-from pytest_agenteval.compare.numbers import LONGEST, Number, Single, read_number, shortest
+from pytest_agenteval.compare.numbers import LONGEST, Number, Single, fits_single, read_number, shortest
 from pytest_agenteval.compare.options import ColumnOptions
 
 NUMBER = "#"
@@ -38,8 +38,9 @@ class Unreadable:
 class Reading:
     """How the values of one column are read.
 
-    ``integer_rule``: integers of this column were given a tolerance. ``percent`` is what a cell
-    with ``%`` is multiplied by, ``factor`` what every cell is.
+    ``integer_rule``: integers of this column were given a tolerance. ``single``: floats that fit in
+    32 bits show their 32-bit form. ``percent`` is what a cell with ``%`` is multiplied by,
+    ``factor`` what every cell is.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Reading:
     null_as_zero: bool = False
     null_as_empty: bool = False
     integer_rule: bool = False
+    single: bool = False
     percent: Decimal = Decimal("0.01")
     factor: Decimal = Decimal(1)
 
@@ -59,6 +61,7 @@ class Reading:
             null_as_zero=options.null_as_zero,
             null_as_empty=options.null_as_empty,
             integer_rule=options.explicit,
+            single=kind.name == "single",
         )
 
     @property
@@ -179,7 +182,7 @@ def _read_number(value: Any, reading: Reading) -> Number | None:
     elif isinstance(value, int):
         number = int(value) if value.bit_length() <= 4 * LONGEST else None
     elif isinstance(value, float):
-        number = Single(value) if reading.kind.name == "single" else float(value)
+        number = Single(value) if reading.single and fits_single(value) else float(value)
     if number is None or reading.factor == 1:
         return number
     return _times(number, reading.factor)
@@ -326,7 +329,10 @@ def _read_map(value: Any, reading: Reading, depth: int) -> Cell:
 
 
 def _inner(reading: Reading, kind: Kind) -> Reading:
-    return Reading(kind, reading.fold, integer_rule=reading.integer_rule, percent=reading.percent)
+    single = reading.single or kind.name == "single"
+    return Reading(
+        kind, reading.fold, integer_rule=reading.integer_rule, single=single, percent=reading.percent
+    )
 
 
 def read_inner(value: Any, reading: Reading, depth: int) -> Cell:

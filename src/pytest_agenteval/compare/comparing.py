@@ -9,22 +9,20 @@ from pytest_agenteval.compare.align import Alignment
 from pytest_agenteval.compare.columns import ColumnMap, map_columns
 from pytest_agenteval.compare.diagnosis import diagnose
 from pytest_agenteval.compare.engine import PlainEngine
-from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED
+from pytest_agenteval.compare.numbers import CLOSE, EXACT, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.order import order_indexes, tie_runs
-from pytest_agenteval.compare.pairing import Pairing
 from pytest_agenteval.compare.result import (
     Comparison,
     Counts,
     Diagnosis,
     MappedColumn,
-    SampleCell,
-    SampleRow,
 )
 from pytest_agenteval.compare.sample import sample_rows
-from pytest_agenteval.compare.scene import Scene, listed, plural
+from pytest_agenteval.compare.scene import PlainScene, Scene, plural
 from pytest_agenteval.table import Table
 
+PLAIN_CELLS = 1000
 ORDER_NOTE = "the reference is ordered; add `ordered: true` if order matters"
 
 
@@ -41,9 +39,19 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
         return Comparison(False, "no data returned", Diagnosis("no_answer", text), counts=counts)
     if not expected.row_count and not actual.row_count:
         return Comparison(True, "both empty")
-    engine = PlainEngine(expected, actual, options)
+    engine = engine_for(expected, actual, options)
     columns = map_columns(engine, options) if actual.row_count else _unmapped(expected)
     return _Verdict(engine, columns, options).comparison()
+
+
+def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> Any:
+    """The plain engine for small tables (it imports no array library), the array engine for others."""
+    cells = max(len(table.columns) * table.row_count for table in (expected, actual))
+    if cells <= PLAIN_CELLS:
+        return PlainEngine(expected, actual, options)
+    from pytest_agenteval.compare.vector_engine import VectorEngine
+
+    return VectorEngine(expected, actual, options)
 
 
 def _unmapped(expected: Table) -> ColumnMap:
@@ -53,7 +61,7 @@ def _unmapped(expected: Table) -> ColumnMap:
 class _Verdict:
     """The judgement on two tables whose columns are mapped."""
 
-    def __init__(self, engine: PlainEngine, columns: ColumnMap, options: ComparisonOptions) -> None:
+    def __init__(self, engine: Any, columns: ColumnMap, options: ComparisonOptions) -> None:
         self.engine, self.columns, self.options = engine, columns, options
         self.expected, self.actual = engine.expected, engine.actual
         order = order_indexes(self.expected, options)
@@ -82,12 +90,19 @@ class _Verdict:
             return f"row count: {self.actual.row_count} vs {self.expected.row_count}"
         return None
 
-    def _pairing(self) -> Pairing | None:
+    def _pairing(self) -> Any:
         if "likeness" in self.columns.how.values():
             return None
         if self.runs is not None:
             return self.engine.pair_runs(self.columns.pairs, self.runs)
         return self.engine.pair(self.columns.pairs)
+
+    def _scene(self) -> Scene:
+        if isinstance(self.engine, PlainEngine):
+            return PlainScene(self.engine, self.options, self.columns, self.runs, self.order)
+        from pytest_agenteval.compare.vector_scene import VectorScene
+
+        return VectorScene(self.engine, self.options, self.columns, self.runs, self.order)
 
     def _mapping(self) -> tuple[MappedColumn, ...]:
         return tuple(
@@ -107,7 +122,7 @@ class _Verdict:
     def _extra(self) -> tuple[str, ...]:
         return tuple(self.actual.columns[a].name for a in self.columns.extra)
 
-    def _match(self, pairing: Pairing) -> Comparison:
+    def _match(self, pairing: Any) -> Comparison:
         grades = Grades(self.engine, self.columns, pairing)
         extra = self._extra()
         parts = [word for word in (grades.word,) if word]
@@ -125,7 +140,7 @@ class _Verdict:
         )
 
     def _failure(self, message: str) -> Comparison:
-        scene = Scene(self.engine, self.options, self.columns, self.runs, self.order)
+        scene = self._scene()
         diagnosis, alignment = diagnose(scene)
         mapping = self._mapping()
         return Comparison(
@@ -149,9 +164,7 @@ def _counts(expected: Table, actual: Table, alignment: Alignment) -> Counts:
         expected.row_count,
         actual.row_count,
         alignment.equal,
-        len(alignment.changed),
-        len(alignment.lost),
-        len(alignment.spare),
+        *alignment.sizes,
     )
 
 
@@ -167,31 +180,25 @@ def _renamed(mapping: Sequence[MappedColumn]) -> tuple[str, ...]:
 class Grades:
     """Which leniency the cells of a match needed."""
 
-    def __init__(self, engine: Any, columns: ColumnMap, pairing: Pairing) -> None:
+    def __init__(self, engine: Any, columns: ColumnMap, pairing: Any) -> None:
         self.leniencies: list[str] = []
         self.warnings: tuple[str, ...] = ()
-        worst = 0
+        worst = EXACT
         for e, a in columns.pairs:
-            column = engine.column(e, a)
-            name = engine.expected.columns[e].name
-            worst = max(worst, self._read(name, column, pairing))
-            self._percent(engine, e, a, name)
+            column = engine.expected.columns[e]
+            worst = max(worst, self._read(engine, (e, a), column.name, pairing))
+            factor = engine.reading(e, a).factor
+            if factor != 1:
+                self.leniencies.append(f"`{column.name}`: taken times {factor:f} (percent: either)")
         self.word = {CLOSE: "approximate", ROUNDED: "rounded"}.get(worst, "")
 
-    def _read(self, name: str, column: Any, pairing: Pairing) -> int:
-        if column.rule is None:
-            return 0
-        rounded = close = small = 0
-        for e, a in enumerate(pairing.partner):
-            grade = column.grade(e, a) if a >= 0 else NO
-            if grade == CLOSE:
-                close += 1
-            elif grade == ROUNDED:
-                rounded += 1
-                small += any(abs(x) < 1 for x in column.expected[e][1])
+    def _read(self, engine: Any, pair: tuple[int, int], name: str, pairing: Any) -> int:
+        close, rounded, small = engine.leniency(*pair, pairing)
         if rounded:
-            digits = column.rule.significant
-            unit = f"{digits} significant digits" if digits else f"{column.rule.decimals} decimals"
+            options = engine.options.for_column(name)
+            unit = f"{options.decimals} decimals"
+            if options.significant:
+                unit = f"{options.significant} significant digits"
             self.leniencies.append(f"`{name}`: rounded to {unit} ({plural(rounded, 'cell')})")
         if small:
             self.warnings += (
@@ -200,12 +207,4 @@ class Grades:
             )
         if close:
             self.leniencies.append(f"`{name}`: within tolerance ({plural(close, 'cell')})")
-        return ROUNDED if rounded else CLOSE if close else 0
-
-    def _percent(self, engine: Any, e: int, a: int, name: str) -> None:
-        reading = engine.reading(e, a)
-        if reading.factor != 1:
-            self.leniencies.append(f"`{name}`: taken times {reading.factor:f} (percent: either)")
-
-
-__all__ = ["Comparison", "SampleCell", "SampleRow", "compare", "listed"]
+        return ROUNDED if rounded else CLOSE if close else EXACT

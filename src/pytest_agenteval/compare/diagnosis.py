@@ -55,13 +55,27 @@ def diagnose(scene: Scene) -> tuple[Diagnosis, Alignment]:
         found = rule(scene)
         if found:
             return found, align(scene, split=found.word.startswith("rows_"))
-    found = diagnose_order(scene) or joint.columns_swapped(scene)
+    found = diagnose_order(scene)
+    alignment = align(scene)
+    found = found or joint.columns_swapped(scene, alignment)
     if not found:
-        positions = [i for i in range(len(scene.pairs)) if scene.agrees_without(i)]
-        found = words.first_word(scene, ONE_COLUMN, positions)
+        positions = [i for i in scene.suspects(alignment) if scene.agrees_without(i)]
+        found = first_word(scene, positions)
     for rule in JOINT if not found else ():
         found = rule(scene)
         if found:
             break
-    alignment = align(scene, split=found is not None and found.word == "rows_differ")
+    if found is not None and found.word == "rows_differ":
+        alignment = align(scene, split=True)
     return found or joint.values_differ(scene, alignment), alignment
+
+
+def first_word(scene: Scene, positions: list[int]) -> Diagnosis | None:
+    """The first word, in order, that holds for one of the columns."""
+    close = {position: scene.close_up(position) for position in positions}
+    for word in ONE_COLUMN:
+        for position in positions:
+            found = word(close[position], position)
+            if found is not None:
+                return found
+    return None

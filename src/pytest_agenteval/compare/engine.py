@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_agenteval.compare.cells import Cell, Reading, parse_json, plain_form, read_cell, token
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
-from pytest_agenteval.compare.numbers import NumberRule
+from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_bag, pair_list, pair_set
+from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_all, pair_bag, pair_list
 from pytest_agenteval.table import Table
 
 Mapping = Sequence[tuple[int, int]]
@@ -58,10 +58,12 @@ class PlainEngine:
         reading = Reading.of(self.kind(e), options)
         mine, theirs = self.raw(True, e), self.raw(False, a)
         expected = [read_cell(value, reading) for value in mine]
+        answered_kind = kind_of(self.actual.columns[a].type)
+        reading = replace(reading, single=answered_kind is not None and answered_kind.name == "single")
         if reading.kind.name == "text":
-            theirs = _texts_of_objects(mine, theirs)
+            theirs = texts_of_objects(mine, theirs)
         tried = []
-        for factor in _factors(reading, theirs, options.percent):
+        for factor in factors(reading, theirs, options.percent):
             actual = [read_cell(value, factor) for value in theirs]
             column = paired(expected, actual, reading, options)
             size = len(expected)
@@ -79,30 +81,49 @@ class PlainEngine:
 
     def pair(self, mapping: Mapping) -> Pairing:
         """Pair the rows on these columns, as a bag or as a set."""
-        return pair_all([self.column(e, a) for e, a in mapping], self)
+        columns = [self.column(e, a) for e, a in mapping]
+        return pair_all(columns, self.options, self.expected.row_count, self.actual.row_count)
 
     def pair_runs(self, mapping: Mapping, runs: Sequence[range]) -> Pairing:
         """Pair the rows on these columns as a list in which each run is a bag."""
         columns = [self.column(e, a) for e, a in mapping]
         return pair_list(columns, runs, self.actual.row_count, self.expected.row_count)
 
+    def run_starts(self, keys: Mapping) -> list[int]:
+        """Where runs of equal sort keys begin in the expected table."""
+        sides = [self.column(e, a).expected for e, a in keys]
+        rows = range(self.expected.row_count)
+        return [row for row in rows if not row or any(side[row] != side[row - 1] for side in sides)]
+
     def alike(self, e: int, a: int) -> bool:
         """Whether the two columns hold the same bag of values."""
         return self.pair([(e, a)]).matched
+
+    def assign(
+        self, fixed: Mapping, es: Sequence[int], as_: Sequence[int]
+    ) -> tuple[list[tuple[int, int]] | None, bool]:
+        """An injective assignment of answered columns under which whole rows agree."""
+        from pytest_agenteval.compare.search import assign
+
+        return assign(self, fixed, es, as_)
+
+    def leniency(self, e: int, a: int, pairing: Pairing) -> tuple[int, int, int]:
+        """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
+        column = self.column(e, a)
+        close = rounded = small = 0
+        partners: list[int] = pairing.partner if column.rule else []
+        for row, partner in enumerate(partners):
+            grade = column.grade(row, partner) if partner >= 0 else NO
+            close += grade == CLOSE
+            rounded += grade == ROUNDED
+            small += grade == ROUNDED and any(-1 < x < 1 for x in column.expected[row][1])
+        return close, rounded, small
 
     def agreement(self, e: int, a: int) -> float:
         """The share of rows in which the two columns agree, as bags (of two rows at least)."""
         sizes = (self.expected.row_count, self.actual.row_count)
         rows = max(min(sizes), min(2, max(sizes)), 1)
         return (sizes[0] - len(self.pair([(e, a)]).lost)) / rows
-
-
-def pair_all(columns: Sequence[PairedColumn], engine: PlainEngine) -> Pairing:
-    """Pair all rows of the engine's tables on ``columns`` by the duplicates option."""
-    size, answered = engine.expected.row_count, engine.actual.row_count
-    if engine.options.duplicates == "set":
-        return pair_set(columns, range(size), range(answered), size)
-    return pair_bag(columns, range(size), range(answered), size)
 
 
 def paired(expected: list[Cell], actual: list[Cell], reading: Reading, options: Any) -> PairedColumn:
@@ -115,12 +136,12 @@ def paired(expected: list[Cell], actual: list[Cell], reading: Reading, options: 
     return PairedColumn(expected, actual, rule)
 
 
-def _factors(reading: Reading, values: list[Any], percent: str) -> list[Reading]:
+def factors(reading: Reading, values: Any, percent: str) -> list[Reading]:
     """The readings to try, the likeliest first: cells with %, then the whole column's factor."""
     if not reading.kind.numeric:
         return [reading]
     cells = [Decimal("0.01")]
-    if any(isinstance(value, str) and "%" in value for value in values):
+    if _has_percent(values):
         cells.append(Decimal(1))
     wholes = [Decimal(1)]
     if percent == "either" and reading.kind.tolerant:
@@ -128,7 +149,17 @@ def _factors(reading: Reading, values: list[Any], percent: str) -> list[Reading]
     return [replace(reading, percent=cell, factor=whole) for whole in wholes for cell in cells]
 
 
-def _texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
+def _has_percent(values: Any) -> bool:
+    if hasattr(values, "dtype") and values.dtype.kind in "iufb":
+        return False
+    if hasattr(values, "type") and hasattr(values, "to_pylist"):
+        if not any(word in str(values.type) for word in ("string", "dictionary")):
+            return False
+        values = values.to_pylist()
+    return any(isinstance(value, str) and "%" in value for value in values)
+
+
+def texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
     """Answered JSON objects as the expected text that parses to the same; else as they are."""
     if not any(isinstance(value, (dict, list)) for value in actual):
         return actual

@@ -20,7 +20,7 @@ from pytest_agenteval.compare.numbers import (
 )
 from pytest_agenteval.compare.pairing import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
-from pytest_agenteval.compare.scene import Scene, number_of, numbers_of
+from pytest_agenteval.compare.scene import PlainScene, number_of, numbers_of
 from pytest_agenteval.compare.words import MOMENTS, aligned, found
 
 FACTORS = tuple(Fraction(f) for f in (100, 1000, 10**6, 10**9, 60, 3600))
@@ -46,12 +46,16 @@ def _same(number: Number) -> Number:
     return number
 
 
-def _numeric(scene: Scene, position: int) -> PairedColumn | None:
+def _numeric(scene: PlainScene, position: int) -> PairedColumn | None:
     return scene.paired[position] if scene.kind(position).numeric else None
 
 
 def _agrees(
-    scene: Scene, position: int, function: Callable[[Number], Number], rule: NumberRule, both: bool = False
+    scene: PlainScene,
+    position: int,
+    function: Callable[[Number], Number],
+    rule: NumberRule,
+    both: bool = False,
 ) -> bool:
     column = scene.paired[position]
     expected = mapped(column.expected, function)
@@ -72,19 +76,19 @@ def _precision(numbers: Sequence[Number]) -> int:
     return -min(zeros, default=0)
 
 
-def rounded(scene: Scene, position: int) -> Diagnosis | None:
+def rounded(scene: PlainScene, position: int) -> Diagnosis | None:
     """The answer shows fewer decimals than may be lost."""
     return _cut(scene, position, "rounded", (ROUND_HALF_UP, ROUND_HALF_EVEN))
 
 
-def truncated(scene: Scene, position: int) -> Diagnosis | None:
+def truncated(scene: PlainScene, position: int) -> Diagnosis | None:
     """The expected value is cut, not rounded; a timestamp lost its time of day."""
     if scene.kind(position).name in MOMENTS:
         return _cut_time(scene, position)
     return _cut(scene, position, "truncated", (ROUND_DOWN, ROUND_FLOOR))
 
 
-def _cut(scene: Scene, position: int, word: str, modes: Sequence[str]) -> Diagnosis | None:
+def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> Diagnosis | None:
     column = _numeric(scene, position)
     if column is None:
         return None
@@ -122,7 +126,7 @@ def _beyond_tie(x: Number, places: int) -> bool:
         return rest not in (0, Decimal("0.5"))
 
 
-def _cut_time(scene: Scene, position: int) -> Diagnosis | None:
+def _cut_time(scene: PlainScene, position: int) -> Diagnosis | None:
     column = scene.paired[position]
     for unit, name in ((1000, "milliseconds"), (SECOND, "seconds"), (60 * SECOND, "minutes"), (DAY, "days")):
         if not all(isinstance(c[0], int) and c[0] % unit == 0 for c in column.actual if c[0] is not None):
@@ -136,7 +140,7 @@ def _cut_time(scene: Scene, position: int) -> Diagnosis | None:
     return None
 
 
-def scaled(scene: Scene, position: int) -> Diagnosis | None:
+def scaled(scene: PlainScene, position: int) -> Diagnosis | None:
     """All values are a constant factor times the expected ones."""
     column = _numeric(scene, position)
     if column is None:
@@ -174,7 +178,7 @@ def _multiplied(number: Number, factor: Fraction) -> Number:
     return as_float(value) / factor.denominator
 
 
-def _scaled(scene: Scene, position: int, factor: str, count: int) -> Diagnosis:
+def _scaled(scene: PlainScene, position: int, factor: str, count: int) -> Diagnosis:
     if factor.isdigit():
         factor = f"{int(factor):,}"
     amount = f"{factor} times" if "/" not in factor else f"{factor} of"
@@ -183,7 +187,7 @@ def _scaled(scene: Scene, position: int, factor: str, count: int) -> Diagnosis:
     return found(scene, position, "scaled", text, factor=factor)
 
 
-def sign(scene: Scene, position: int) -> Diagnosis | None:
+def sign(scene: PlainScene, position: int) -> Diagnosis | None:
     """Values with the other sign."""
     column = _numeric(scene, position)
     if column is None:
@@ -202,7 +206,7 @@ def sign(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "sign", f"`{scene.name(position)}`: the sign differs")
 
 
-def cumulative(scene: Scene, position: int) -> Diagnosis | None:
+def cumulative(scene: PlainScene, position: int) -> Diagnosis | None:
     """A running sum where single values are expected, or the other way round."""
     column = _numeric(scene, position)
     if column is None or scene.expected_rows != scene.actual_rows or scene.expected_rows < 2:
@@ -225,7 +229,7 @@ def cumulative(scene: Scene, position: int) -> Diagnosis | None:
     return None
 
 
-def _orders(scene: Scene, position: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
+def _orders(scene: PlainScene, position: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
     """The orders a running sum may follow: either table's rows, or any other column."""
     orders = [
         sorted(range(len(pairs)), key=lambda i: pairs[i][0]),
@@ -250,7 +254,7 @@ def _runs_up(singles: list[float], sums: list[float]) -> bool:
     )
 
 
-def column_offset(scene: Scene, position: int) -> Diagnosis | None:
+def column_offset(scene: PlainScene, position: int) -> Diagnosis | None:
     """All values are off by the same amount."""
     column = _numeric(scene, position)
     if column is None:
@@ -271,7 +275,7 @@ def column_offset(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "column_offset", text, offset=str(gap))
 
 
-def date_shift(scene: Scene, position: int) -> Diagnosis | None:
+def date_shift(scene: PlainScene, position: int) -> Diagnosis | None:
     """All dates are off by the same number of whole days."""
     gap = _shift(scene, position)
     if not gap or gap % DAY:
@@ -281,7 +285,7 @@ def date_shift(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "date_shift", text, days=days)
 
 
-def timezone_shift(scene: Scene, position: int) -> Diagnosis | None:
+def timezone_shift(scene: PlainScene, position: int) -> Diagnosis | None:
     """All times are off by the same quarter hours, at most 14 hours."""
     gap = _shift(scene, position)
     if not gap or gap % (900 * SECOND) or abs(gap) > 14 * 3600 * SECOND:
@@ -291,7 +295,7 @@ def timezone_shift(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "timezone_shift", text, hours=hours)
 
 
-def _shift(scene: Scene, position: int) -> int | None:
+def _shift(scene: PlainScene, position: int) -> int | None:
     """The one shift (microseconds) that makes a column of dates or timestamps match."""
     if scene.kind(position).name not in MOMENTS:
         return None

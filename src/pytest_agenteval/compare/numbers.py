@@ -135,6 +135,14 @@ def shortest(value: Number) -> Decimal:
     return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(int(value))
 
 
+def fits_single(value: float) -> bool:
+    """Whether a float is exactly one of 32 bits."""
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
 def _shortest_single(value: float) -> str:
     try:
         bits = struct.pack("f", value)

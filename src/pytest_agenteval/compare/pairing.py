@@ -6,9 +6,10 @@ import bisect
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_agenteval.compare.cells import Cell
-from pytest_agenteval.compare.numbers import CLOSE, EXACT, NO, ROUNDED, Number, NumberRule, as_float
+from pytest_agenteval.compare.numbers import EXACT, NO, Number, NumberRule, as_float
 
 MOST_TESTS = 1_500_000
 
@@ -247,16 +248,7 @@ def pair_list(columns: Sequence[PairedColumn], runs: Sequence[range], actual: in
     return result
 
 
-__all__ = [
-    "CLOSE",
-    "EXACT",
-    "NO",
-    "ROUNDED",
-    "PairedColumn",
-    "Pairing",
-    "hopcroft_karp",
-    "near",
-    "pair_bag",
-    "pair_list",
-    "pair_set",
-]
+def pair_all(columns: Sequence[PairedColumn], options: Any, expected: int, actual: int) -> Pairing:
+    """Pair all rows of two tables of the given sizes, by the ``duplicates`` option."""
+    pair = pair_set if options.duplicates == "set" else pair_bag
+    return pair(columns, range(expected), range(actual), expected)

@@ -6,9 +6,8 @@ from decimal import Decimal, localcontext
 
 from pytest_agenteval.compare.align import Alignment
 from pytest_agenteval.compare.moments import DAY, show_clock
-from pytest_agenteval.compare.numbers import NO, WIDE, shortest
-from pytest_agenteval.compare.pairing import PairedColumn
-from pytest_agenteval.compare.result import SampleCell, SampleRow
+from pytest_agenteval.compare.numbers import WIDE, shortest
+from pytest_agenteval.compare.result import RowState, SampleCell, SampleRow
 from pytest_agenteval.compare.scene import Scene, number_of
 
 MOST_ROWS = 50
@@ -16,8 +15,7 @@ MOST_ROWS = 50
 
 def sample_rows(scene: Scene, alignment: Alignment) -> tuple[SampleRow, ...]:
     """Differing rows first, then missing and extra ones, sharing the room that there is."""
-    kinds = [len(alignment.changed), len(alignment.lost), len(alignment.spare)]
-    room = _shares(kinds)
+    room = _shares(list(alignment.sizes))
     rows = [_row(scene, e, a) for e, a in alignment.changed[: room[0]]]
     rows += [_row(scene, e, None) for e in alignment.lost[: room[1]]]
     rows += [_row(scene, None, a) for a in alignment.spare[: room[2]]]
@@ -40,35 +38,30 @@ def _shares(sizes: list[int]) -> list[int]:
 
 def _row(scene: Scene, e: int | None, a: int | None) -> SampleRow:
     cells = []
-    for position, column in enumerate(scene.paired):
-        mine, theirs = scene.raw(position)
-        x = mine[e] if e is not None else None
-        y = theirs[a] if a is not None else None
-        differs = e is None or a is None or column.grade(e, a) == NO
-        delta = _delta(scene, position, column, e, a) if differs and e is not None and a is not None else ""
+    for position in range(len(scene.pairs)):
+        x = scene.value(position, e, True) if e is not None else None
+        y = scene.value(position, a, False) if a is not None else None
+        both = e is not None and a is not None
+        differs = not both or scene.differ(position, [(e or 0, a or 0)])[0]
+        delta = _delta(scene, position, e or 0, a or 0) if differs and both else ""
         cells.append(SampleCell(x, y, differs, delta))
-    state = "missing" if a is None else "extra" if e is None else "differs"
-    return SampleRow(
-        state,  # type: ignore[arg-type]
-        None if e is None else e + 1,
-        None if a is None else a + 1,
-        tuple(cells),
-    )
+    state: RowState = "missing" if a is None else "extra" if e is None else "differs"
+    return SampleRow(state, None if e is None else e + 1, None if a is None else a + 1, tuple(cells))
 
 
-def _delta(scene: Scene, position: int, column: PairedColumn, e: int, a: int) -> str:
+def _delta(scene: Scene, position: int, e: int, a: int) -> str:
     """Answered minus expected, for numbers, dates and times."""
     kind = scene.kind(position)
+    mine, theirs = scene.cell(position, e, True), scene.cell(position, a, False)
     if kind.numeric:
-        x, y = number_of(column.expected[e]), number_of(column.actual[a])
+        x, y = number_of(mine), number_of(theirs)
         if x is None or y is None or any(isinstance(v, float) and abs(v) == float("inf") for v in (x, y)):
             return ""
         with localcontext(WIDE):
             return _short(shortest(y) - shortest(x))
-    key, other = column.expected[e][0], column.actual[a][0]
     moments = kind.name in ("date", "timestamp", "instant", "time", "interval")
-    if moments and isinstance(key, int) and isinstance(other, int):
-        return _span(other - key)
+    if moments and isinstance(mine[0], int) and isinstance(theirs[0], int):
+        return _span(theirs[0] - mine[0])
     return ""
 
 

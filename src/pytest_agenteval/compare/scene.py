@@ -1,61 +1,195 @@
-"""What the diagnosis looks at: two tables, the column map, and the pairing of their rows."""
+"""What the diagnosis looks at: two tables, the column map, the pairing of rows, and questions about them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.cells import NUMBER, Cell, Unreadable
+from pytest_agenteval.compare.cells import NUMBER, Cell, Unreadable, label, read_cell
 from pytest_agenteval.compare.columns import ColumnMap
-from pytest_agenteval.compare.engine import PlainEngine, pair_all
+from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.kinds import Kind
-from pytest_agenteval.compare.numbers import Number
+from pytest_agenteval.compare.nulls import is_null, plain
+from pytest_agenteval.compare.numbers import NO, Number, as_float
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_list
-from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.compare.pairing import PairedColumn, pair_all, pair_bag, pair_list, pair_set
+from pytest_agenteval.table import Table
+
+MOST_LABELS = 300
 
 
-@dataclass(slots=True)
 class Scene:
-    """One failed comparison. ``runs`` are the tie runs of an ordered comparison, else ``None``.
+    """One failed comparison: what both the plain and the array scene know.
 
-    ``order`` are the expected indexes of the sort keys, ``None`` where they are not known.
+    ``runs`` are the tie runs of an ordered comparison, else ``None``. ``order`` are the expected
+    indexes of the sort keys, ``None`` where they are not known. ``lost`` are expected rows without
+    a partner, ``spare`` answered ones, as bags.
     """
 
-    engine: PlainEngine
-    options: ComparisonOptions
-    columns: ColumnMap
-    runs: Sequence[range] | None = None
-    order: Sequence[int] | None = None
-    pairs: list[tuple[int, int]] = field(init=False)
-    paired: list[PairedColumn] = field(init=False)
-    bag: Pairing = field(init=False)
-    _without: dict[int, bool] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.pairs = list(self.columns.pairs)
-        self.paired = [self.engine.column(e, a) for e, a in self.pairs]
-        self.bag = pair_all(self.paired, self.engine)
-        self._without = {}
-
-    @property
-    def expected_rows(self) -> int:
-        """Rows of the expected table."""
-        return self.engine.expected.row_count
-
-    @property
-    def actual_rows(self) -> int:
-        """Rows of the answered table."""
-        return self.engine.actual.row_count
+    def __init__(
+        self,
+        engine: Any,
+        options: ComparisonOptions,
+        columns: ColumnMap,
+        runs: Sequence[range] | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        self.engine, self.options, self.columns = engine, options, columns
+        self.runs, self.order = runs, order
+        self.expected: Table = engine.expected
+        self.actual: Table = engine.actual
+        self.expected_rows: int = engine.expected.row_count
+        self.actual_rows: int = engine.actual.row_count
+        self.pairs = list(columns.pairs)
+        self.paired: list[Any] = [engine.column(e, a) for e, a in self.pairs]
+        self.scope = ""
+        self.lost: Sequence[int] = ()
+        self.spare: Sequence[int] = ()
+        self.matched = self.exhausted = False
+        self.key: Any = ...  # the positions of a unique key, once they were looked for
+        self._without: dict[int, bool] = {}
 
     def name(self, position: int) -> str:
         """The expected name of the mapped column at ``position``."""
-        return self.engine.expected.columns[self.pairs[position][0]].name
+        return self.expected.columns[self.pairs[position][0]].name
 
     def kind(self, position: int) -> Kind:
         """The kind of the mapped column at ``position``."""
-        return self.engine.kind(self.pairs[position][0])
+        kind: Kind = self.engine.kind(self.pairs[position][0])
+        return kind
+
+    def value(self, position: int, row: int, expected: bool) -> Any:
+        """One value of a mapped column as it came."""
+        e, a = self.pairs[position]
+        data = self.expected.values[e] if expected else self.actual.values[a]
+        found = data[row]
+        return found.as_py() if hasattr(found, "as_py") else plain(found)
+
+    def cell(self, position: int, row: int, expected: bool) -> Cell:
+        """One cell of a mapped column as it is compared."""
+        reading = self.engine.reading(*self.pairs[position])
+        return read_cell(self.value(position, row, expected), reading)
+
+    def match(self, columns: Sequence[Any]) -> bool:
+        """Whether the tables would match with these columns."""
+        raise NotImplementedError
+
+    def agrees_without(self, position: int) -> bool:
+        """Whether the tables match when one column is left out: it alone is to blame."""
+        if position not in self._without:
+            self._without[position] = self.match(self.rest(position))
+        return self._without[position]
+
+    def rest(self, position: int) -> list[Any]:
+        """All mapped columns but the one at ``position``."""
+        return [column for i, column in enumerate(self.paired) if i != position]
+
+    def loose(self) -> tuple[list[int], list[int]]:
+        """Columns on either side that no name, alias or position ties together."""
+        free = [(e, a) for e, a in self.pairs if self.columns.how[e] in ("value", "likeness")]
+        return [*(e for e, _ in free), *self.columns.missing], [*(a for _, a in free), *self.columns.extra]
+
+    def labels(self, expected: bool, index: int) -> set[str]:
+        """The distinct values of a column as headers would show them; none where there are many."""
+        table = (self.expected if expected else self.actual).head(10 * MOST_LABELS)
+        found = {label(value) for value in map(plain, table.column(index)) if not is_null(value)}
+        return found if len(found) <= MOST_LABELS else set()
+
+    def total(self, position: int, expected: bool) -> Number | None:
+        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        raise NotImplementedError
+
+    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
+        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        raise NotImplementedError
+
+    def multiplied(self, times: int) -> bool:
+        """Whether the answer is every expected row ``times`` times."""
+        raise NotImplementedError
+
+    def same_sets(self) -> bool:
+        """Whether both sides hold the same distinct rows."""
+        raise NotImplementedError
+
+    def distinct(self, expected: bool) -> int:
+        """How many different rows a side holds (numbers compared exactly)."""
+        raise NotImplementedError
+
+    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a list, ties of the sort keys free."""
+        raise NotImplementedError
+
+    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a bag."""
+        raise NotImplementedError
+
+    def without_nulls(self, expected: bool) -> Sequence[int]:
+        """Rows of a side none of whose sort keys is NULL."""
+        raise NotImplementedError
+
+    def before_last(self, expected: bool) -> Sequence[int]:
+        """Rows of a side whose sort keys are not those of the last expected row."""
+        raise NotImplementedError
+
+    def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
+        """Which of the row pairs differ in a column."""
+        raise NotImplementedError
+
+    def moved(self) -> list[int]:
+        """Rows that differ from the row at the same place (both sides have as many)."""
+        raise NotImplementedError
+
+    def only(self, positions: Sequence[int]) -> tuple[int, int]:
+        """How many values of these columns (which have no tolerance) only one side holds."""
+        raise NotImplementedError
+
+    def suspects(self, alignment: Any) -> list[int]:
+        """Columns that may be to blame alone, cheaply told."""
+        return list(range(len(self.pairs)))
+
+    def swaps(self, alignment: Any) -> list[tuple[int, int]]:
+        """Pairs of columns that may have been exchanged."""
+        size = range(len(self.pairs))
+        return [(i, j) for i in size for j in size if i < j]
+
+    def join(
+        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        raise NotImplementedError
+
+    def unique(self, positions: Sequence[int], expected: bool) -> bool:
+        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        raise NotImplementedError
+
+    def exact(self, position: int) -> bool:
+        """Whether a column is compared without tolerance."""
+        raise NotImplementedError
+
+    def close_up(self, position: int) -> PlainScene:
+        """A plain scene in which one column can be studied value by value."""
+        raise NotImplementedError
+
+
+class PlainScene(Scene):
+    """A scene over Python values; small tables, and samples of large ones."""
+
+    engine: PlainEngine
+    paired: list[PairedColumn]
+
+    def __init__(
+        self,
+        engine: PlainEngine,
+        options: ComparisonOptions,
+        columns: ColumnMap,
+        runs: Sequence[range] | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(engine, options, columns, runs, order)
+        bag = pair_all(self.paired, options, self.expected_rows, self.actual_rows)
+        self.lost, self.spare = bag.lost, bag.spare
+        self.matched, self.exhausted = bag.matched, bag.exhausted
 
     def raw(self, position: int) -> tuple[list[Any], list[Any]]:
         """The values of the mapped column at ``position`` as they came, expected and answered."""
@@ -64,21 +198,11 @@ class Scene:
 
     def match(self, columns: Sequence[PairedColumn]) -> bool:
         """Whether the tables would match with these columns."""
-        if self.runs is not None:
-            if self.expected_rows != self.actual_rows:
-                return False
-            return pair_list(columns, self.runs, self.actual_rows, self.expected_rows).matched
-        return pair_all(columns, self.engine).matched
-
-    def rest(self, position: int) -> list[PairedColumn]:
-        """All mapped columns but the one at ``position``."""
-        return [column for i, column in enumerate(self.paired) if i != position]
-
-    def agrees_without(self, position: int) -> bool:
-        """Whether the tables match when one column is left out: it alone is to blame."""
-        if position not in self._without:
-            self._without[position] = self.match(self.rest(position))
-        return self._without[position]
+        if self.runs is None:
+            return pair_all(columns, self.options, self.expected_rows, self.actual_rows).matched
+        if self.expected_rows != self.actual_rows:
+            return False
+        return pair_list(columns, self.runs, self.actual_rows, self.expected_rows).matched
 
     def agrees_with(self, position: int, column: PairedColumn) -> bool:
         """Whether the tables match when one column is replaced."""
@@ -86,12 +210,123 @@ class Scene:
         columns[position] = column
         return self.match(columns)
 
-    def loose(self) -> tuple[list[int], list[int]]:
-        """Columns on either side that no name, alias or position ties together."""
-        tied = [(e, a) for e, a in self.pairs if self.columns.how[e] not in ("value", "likeness")]
-        es = [e for e, _ in self.pairs if all(e != t for t, _ in tied)]
-        as_ = [a for _, a in self.pairs if all(a != t for _, t in tied)]
-        return [*es, *self.columns.missing], [*as_, *self.columns.extra]
+    def total(self, position: int, expected: bool) -> Number | None:
+        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        column = self.paired[position]
+        return sum_of(numbers_of(column.expected if expected else column.actual))
+
+    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
+        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        size = self.expected_rows
+        if expected:
+            pairing = pair_set(self.paired, rows, range(self.actual_rows), size)
+            return any(pairing.partner[e] < 0 for e in rows)
+        return bool(pair_set(self.paired, range(size), rows, size).spare)
+
+    def multiplied(self, times: int) -> bool:
+        """Whether the answer is every expected row ``times`` times."""
+        columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in self.paired]
+        size = self.expected_rows * times
+        return pair_bag(columns, range(size), range(self.actual_rows), size).matched
+
+    def same_sets(self) -> bool:
+        """Whether both sides hold the same distinct rows."""
+        size = self.expected_rows
+        return pair_set(self.paired, range(size), range(self.actual_rows), size).matched
+
+    def distinct(self, expected: bool) -> int:
+        """How many different rows a side holds (numbers compared exactly)."""
+        sides = [c.expected if expected else c.actual for c in self.paired]
+        rows = range(self.expected_rows if expected else self.actual_rows)
+        return len({tuple([side[row] for side in sides]) for row in rows})
+
+    def keys(self) -> list[PairedColumn]:
+        """The columns of the sort keys."""
+        partners = dict(self.pairs)
+        return [self.engine.column(e, partners[e]) for e in self.order or ()]
+
+    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a list, ties of the sort keys free."""
+        keys, runs, start = self.keys(), [], 0
+        for row in range(1, len(es) + 1):
+            if row == len(es) or not keys or any(k.expected[es[row]] != k.expected[es[start]] for k in keys):
+                runs.append(range(start, row))
+                start = row
+        columns = [
+            PairedColumn([c.expected[i] for i in es], [c.actual[i] for i in as_], c.rule) for c in self.paired
+        ]
+        return pair_list(columns, runs, len(as_), len(es)).matched
+
+    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a bag."""
+        return pair_bag(self.paired, es, as_, self.expected_rows).matched
+
+    def without_nulls(self, expected: bool) -> Sequence[int]:
+        """Rows of a side none of whose sort keys is NULL."""
+        sides = [k.expected if expected else k.actual for k in self.keys()]
+        rows = range(self.expected_rows if expected else self.actual_rows)
+        return [row for row in rows if all(side[row][0] is not None for side in sides)]
+
+    def before_last(self, expected: bool) -> Sequence[int]:
+        """Rows of a side whose sort keys are not those of the last expected row."""
+        keys = self.keys()
+        last = [key.expected[self.expected_rows - 1] for key in keys]
+        sides = [k.expected if expected else k.actual for k in keys]
+        rows = range(self.expected_rows if expected else self.actual_rows)
+        return [row for row in rows if [side[row] for side in sides] != last]
+
+    def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
+        """Which of the row pairs differ in a column."""
+        column = self.paired[position]
+        return [column.grade(e, a) == NO for e, a in pairs]
+
+    def moved(self) -> list[int]:
+        """Rows that differ from the row at the same place (both sides have as many)."""
+        rows = range(self.expected_rows)
+        return [row for row in rows if any(column.grade(row, row) == NO for column in self.paired)]
+
+    def _codes(self, positions: Sequence[int], expected: bool, rows: Sequence[int]) -> list[Hashable]:
+        sides = [self.paired[i].expected if expected else self.paired[i].actual for i in positions]
+        return [tuple([side[row][0] for side in sides]) for row in rows]
+
+    def _all_codes(self, positions: Sequence[int], expected: bool) -> set[Hashable]:
+        rows = range(self.expected_rows if expected else self.actual_rows)
+        return set(self._codes(positions, expected, rows))
+
+    def only(self, positions: Sequence[int]) -> tuple[int, int]:
+        """How many values of these columns (which have no tolerance) only one side holds."""
+        mine, theirs = self._all_codes(positions, True), self._all_codes(positions, False)
+        return len(mine - theirs), len(theirs - mine)
+
+    def join(
+        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        theirs = dict(zip(self._codes(positions, False, spare), spare, strict=True))
+        mine = zip(lost, self._codes(positions, True, lost), strict=True)
+        return [(e, theirs[key]) for e, key in mine if key in theirs]
+
+    def unique(self, positions: Sequence[int], expected: bool) -> bool:
+        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        rows = self.expected_rows if expected else self.actual_rows
+        return len(self._all_codes(positions, expected)) == rows
+
+    def exact(self, position: int) -> bool:
+        """Whether a column is compared without tolerance."""
+        return self.paired[position].rule is None
+
+    def close_up(self, position: int) -> PlainScene:
+        """This scene: it is small enough."""
+        return self
+
+
+def sum_of(numbers: Sequence[Number]) -> Number | None:
+    """The sum of numbers; ``None`` where there is none but 0."""
+    if not any(numbers):
+        return None
+    if any(isinstance(number, float) for number in numbers):
+        return sum(as_float(number) for number in numbers)
+    return sum((Decimal(number) for number in numbers), Decimal(0))
 
 
 def number_of(cell: Cell) -> Number | None:
@@ -99,19 +334,12 @@ def number_of(cell: Cell) -> Number | None:
     key, numbers = cell
     if numbers:
         return numbers[0] if key == NUMBER else None
-    if isinstance(key, (int, float)) and not isinstance(key, bool):
-        return key
-    return key if type(key).__name__ == "Decimal" else None  # type: ignore[return-value]
+    return key if isinstance(key, (int, float, Decimal)) and not isinstance(key, bool) else None
 
 
 def numbers_of(cells: Iterable[Cell]) -> list[Number]:
     """The numbers among the cells of a numeric column."""
     return [number for number in map(number_of, cells) if number is not None]
-
-
-def row_key(columns: Sequence[PairedColumn], row: int, expected: bool) -> Hashable:
-    """All that a row holds, for counting distinct rows (numbers exactly)."""
-    return tuple([(column.expected if expected else column.actual)[row] for column in columns])
 
 
 def unreadable(cell: Cell) -> bool:
@@ -129,15 +357,3 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     names = list(names)
     shown = ", ".join(f"`{name}`" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-__all__ = [
-    "Diagnosis",
-    "Scene",
-    "listed",
-    "number_of",
-    "numbers_of",
-    "plural",
-    "row_key",
-    "unreadable",
-]

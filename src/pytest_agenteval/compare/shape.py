@@ -5,13 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.cells import label
 from pytest_agenteval.compare.columns import normal
 from pytest_agenteval.compare.kinds import kind_of, kind_of_values
-from pytest_agenteval.compare.numbers import Number, NumberRule, as_float
-from pytest_agenteval.compare.pairing import PairedColumn, pair_bag, pair_set
+from pytest_agenteval.compare.numbers import NO, Number, NumberRule
 from pytest_agenteval.compare.result import Diagnosis
-from pytest_agenteval.compare.scene import Scene, listed, number_of, numbers_of, plural, row_key
+from pytest_agenteval.compare.scene import Scene, listed, number_of, plural
 
 LIMITS = (5, 10, 20, 40, 50, 100, 500, 1000)
 SUM_RULE = NumberRule(rtol=1e-6, atol=1e-9, decimals=None)
@@ -21,7 +19,7 @@ def extra_column(scene: Scene) -> Diagnosis | None:
     """Columns that were not asked for, where that is forbidden."""
     if scene.options.extra_columns != "forbid" or not scene.columns.extra:
         return None
-    names = [scene.engine.actual.columns[a].name for a in scene.columns.extra]
+    names = [scene.actual.columns[a].name for a in scene.columns.extra]
     text = f"{plural(len(names), 'column')} too many: {listed(names)}; extra columns are forbidden"
     return Diagnosis("extra_column", text, (), {"extra": names})
 
@@ -37,12 +35,10 @@ def wrong_grain(scene: Scene) -> Diagnosis | None:
     for position, (e, _) in enumerate(scene.pairs):
         if not scene.kind(position).numeric or scene.columns.how[e] == "likeness":
             continue
-        column = scene.paired[position]
-        xs, ys = numbers_of(column.expected), numbers_of(column.actual)
-        total, other = _sum(xs), _sum(ys)
-        if any(xs) and total and SUM_RULE.grade(total, other) != 3:
-            names = [scene.engine.expected.columns[i].name for i in missing]
-            more = [scene.engine.actual.columns[i].name for i in added]
+        total, other = scene.total(position, True), scene.total(position, False)
+        if total and other and SUM_RULE.grade(total, other) != NO:
+            names = [scene.expected.columns[i].name for i in missing]
+            more = [scene.actual.columns[i].name for i in added]
             parts = [f"no {listed(names)}"] if names else []
             parts += [f"grouped by {listed(more)} as well"] if more else []
             text = (
@@ -55,15 +51,9 @@ def wrong_grain(scene: Scene) -> Diagnosis | None:
 
 
 def _groups(scene: Scene, index: int) -> bool:
-    column = scene.engine.actual.columns[index]
-    kind = kind_of(column.type) or kind_of_values(scene.engine.raw(False, index))
+    column = scene.actual.columns[index]
+    kind = kind_of(column.type) or kind_of_values(scene.actual.head(1000).column(index))
     return not kind.tolerant
-
-
-def _sum(numbers: list[Number]) -> Number:
-    if any(isinstance(number, float) for number in numbers):
-        return sum(as_float(number) for number in numbers)
-    return sum((Decimal(number) for number in numbers), Decimal(0))
 
 
 def _shown(number: Number) -> str:
@@ -76,11 +66,11 @@ def _shown(number: Number) -> str:
 def pivoted(scene: Scene) -> Diagnosis | None:
     """The labels of one expected column stand as headers of the answer."""
     es, as_ = scene.loose()
-    headers = {normal(scene.engine.actual.columns[a].name) for a in as_}
+    headers = {normal(scene.actual.columns[a].name) for a in as_}
     for e in es:
-        values = {normal(label(value)) for value in scene.engine.raw(True, e) if value is not None}
+        values = {normal(text) for text in scene.labels(True, e)}
         if values and values <= headers and (len(values) > 1 or len(es) > 1):
-            name = scene.engine.expected.columns[e].name
+            name = scene.expected.columns[e].name
             text = f"the values of `{name}` are columns in the answer: pivoted"
             return Diagnosis("pivoted", text, (name,), {"headers": sorted(values)[:10]})
     return None
@@ -89,15 +79,15 @@ def pivoted(scene: Scene) -> Diagnosis | None:
 def transposed(scene: Scene) -> Diagnosis | None:
     """The expected headers stand as values in one column of the answer."""
     es, as_ = scene.loose()
-    names = {normal(scene.engine.expected.columns[e].name) for e in es}
-    if len(names) < 2 and not (names and len(es) == len(scene.engine.expected.columns)):
+    names = {normal(scene.expected.columns[e].name) for e in es}
+    if len(names) < 2 and not (names and len(es) == len(scene.expected.columns)):
         return None
     for a in as_:
-        values = {normal(label(value)) for value in scene.engine.raw(False, a) if value is not None}
+        values = {normal(text) for text in scene.labels(False, a)}
         if names <= values:
-            name = scene.engine.actual.columns[a].name
+            name = scene.actual.columns[a].name
             text = f"the expected columns are values of the answer's `{name}`: transposed"
-            shown = tuple(scene.engine.expected.columns[e].name for e in es)
+            shown = tuple(scene.expected.columns[e].name for e in es)
             return Diagnosis("transposed", text, shown, {"column": name})
     return None
 
@@ -106,8 +96,8 @@ def missing_column(scene: Scene) -> Diagnosis | None:
     """Expected columns without a partner."""
     if not scene.columns.missing:
         return None
-    names = tuple(scene.engine.expected.columns[e].name for e in scene.columns.missing)
-    left = [scene.engine.actual.columns[a].name for a in scene.columns.extra]
+    names = tuple(scene.expected.columns[e].name for e in scene.columns.missing)
+    left = [scene.actual.columns[a].name for a in scene.columns.extra]
     text = f"{plural(len(names), 'expected column')} not in the answer: {listed(names)}"
     if left and scene.options.columns == "auto":
         text += f"; no value fits in what is left over: {listed(left)}"
@@ -118,25 +108,21 @@ def missing_column(scene: Scene) -> Diagnosis | None:
 
 def total_row(scene: Scene) -> Diagnosis | None:
     """One row more, holding the sums."""
-    bag = scene.bag
     if (
         scene.expected_rows < 2
         or scene.actual_rows != scene.expected_rows + 1
-        or bag.lost
-        or len(bag.spare) != 1
+        or len(scene.lost)
+        or len(scene.spare) != 1
     ):
         return None
-    row = bag.spare[0]
-    if not _new(scene, row):
+    row = int(scene.spare[0])
+    if not scene.unknown([row], False):
         return None
     sums = {}
-    for position, column in enumerate(scene.paired):
-        value = number_of(column.actual[row])
-        if value is None or not scene.kind(position).numeric:
-            continue
-        total = _sum(numbers_of(column.expected))
-        rule = column.rule or SUM_RULE
-        if SUM_RULE.grade(total, value) != 3 or rule.grade(total, value) != 3:
+    for position in range(len(scene.pairs)):
+        value = number_of(scene.cell(position, row, False)) if scene.kind(position).numeric else None
+        total = None if value is None else scene.total(position, True)
+        if value is not None and total is not None and SUM_RULE.grade(total, value) != NO:
             sums[scene.name(position)] = _shown(total)
     if not sums:
         return None
@@ -145,15 +131,9 @@ def total_row(scene: Scene) -> Diagnosis | None:
     return Diagnosis("total_row", text, tuple(sums), {"row": row + 1, "sums": sums})
 
 
-def _new(scene: Scene, row: int) -> bool:
-    """Whether an answered row has no equal among the expected rows."""
-    size = scene.expected_rows
-    return pair_set(scene.paired, range(size), [row], size).spare == [row]
-
-
 def truncated_by_limit(scene: Scene) -> Diagnosis | None:
     """The answer is a part of the expected rows, cut at a usual LIMIT."""
-    if scene.bag.spare or scene.actual_rows >= scene.expected_rows or scene.actual_rows not in LIMITS:
+    if len(scene.spare) or scene.actual_rows >= scene.expected_rows or scene.actual_rows not in LIMITS:
         return None
     text = (
         f"{scene.actual_rows:,} of {plural(scene.expected_rows, 'row')}, the rest missing: "
@@ -166,38 +146,26 @@ def truncated_by_limit(scene: Scene) -> Diagnosis | None:
 
 def rows_missing(scene: Scene) -> Diagnosis | None:
     """All answered rows are right, but distinct rows are gone."""
-    bag = scene.bag
-    if bag.spare or not bag.lost or bag.exhausted:
+    if len(scene.spare) or not len(scene.lost) or scene.exhausted:
         return None
-    if scene.actual_rows and not _any_new(scene, bag.lost, True):
+    if scene.actual_rows and not scene.unknown(scene.lost, True):
         return None
-    text = f"{plural(len(bag.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
+    text = f"{plural(len(scene.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
     if not scene.actual_rows:
         text = f"the answer has no rows, {scene.expected_rows:,} expected"
-    return Diagnosis("rows_missing", text, (), {"missing": len(bag.lost), "expected": scene.expected_rows})
+    return Diagnosis("rows_missing", text, (), {"missing": len(scene.lost), "expected": scene.expected_rows})
 
 
 def rows_extra(scene: Scene) -> Diagnosis | None:
     """All expected rows are there, and distinct rows besides."""
-    bag = scene.bag
-    if bag.lost or not bag.spare or bag.exhausted:
+    if len(scene.lost) or not len(scene.spare) or scene.exhausted:
         return None
-    if scene.expected_rows and not _any_new(scene, bag.spare, False):
+    if scene.expected_rows and not scene.unknown(scene.spare, False):
         return None
-    text = f"{plural(len(bag.spare), 'row')} too many; all {scene.expected_rows:,} expected rows are there"
+    text = f"{plural(len(scene.spare), 'row')} too many; all {scene.expected_rows:,} expected rows are there"
     if not scene.expected_rows:
         text = f"{plural(scene.actual_rows, 'row')} where none is expected"
-    return Diagnosis("rows_extra", text, (), {"extra": len(bag.spare), "expected": scene.expected_rows})
-
-
-def _any_new(scene: Scene, rows: list[int], expected: bool) -> bool:
-    """Whether any of ``rows`` of one side has no equal at all on the other side."""
-    size = scene.expected_rows
-    if expected:
-        pairing = pair_set(scene.paired, rows, range(scene.actual_rows), size)
-        return any(pairing.partner[e] < 0 for e in rows)
-    pairing = pair_set(scene.paired, range(size), rows, size)
-    return bool(pairing.spare)
+    return Diagnosis("rows_extra", text, (), {"extra": len(scene.spare), "expected": scene.expected_rows})
 
 
 def fan_out(scene: Scene) -> Diagnosis | None:
@@ -206,10 +174,7 @@ def fan_out(scene: Scene) -> Diagnosis | None:
     times, rest = divmod(scene.actual_rows, size) if size else (0, 1)
     if rest or times < 2 or scene.options.duplicates == "set":
         return None
-    if len({row_key(scene.paired, row, True) for row in range(size)}) < 2:
-        return None
-    columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in scene.paired]
-    if not pair_bag(columns, range(size * times), range(scene.actual_rows), size * times).matched:
+    if scene.distinct(True) < 2 or not scene.multiplied(times):
         return None
     text = f"each of the {size:,} rows is there {times} times: join fan-out"
     return Diagnosis("fan_out", text, (), {"times": times, "expected": size, "actual": scene.actual_rows})
@@ -220,9 +185,9 @@ def duplicates(scene: Scene) -> Diagnosis | None:
     if scene.options.duplicates == "set" or scene.expected_rows == scene.actual_rows or not scene.actual_rows:
         return None
     size = scene.expected_rows
-    if not pair_set(scene.paired, range(size), range(scene.actual_rows), size).matched:
+    if not scene.same_sets():
         return None
-    distinct = len({row_key(scene.paired, row, True) for row in range(size)})
+    distinct = scene.distinct(True)
     fewer = scene.actual_rows < size
     word = "duplicates_missing" if fewer else "duplicates_extra"
     text = (
@@ -234,9 +199,9 @@ def duplicates(scene: Scene) -> Diagnosis | None:
 
 def rows_differ(scene: Scene) -> Diagnosis | None:
     """Other row counts, and rows on both sides only."""
-    if scene.expected_rows == scene.actual_rows or not (scene.bag.lost and scene.bag.spare):
+    if scene.expected_rows == scene.actual_rows or not (len(scene.lost) and len(scene.spare)):
         return None
-    return rows_differ_text(scene, len(scene.bag.lost), len(scene.bag.spare))
+    return rows_differ_text(scene, len(scene.lost), len(scene.spare))
 
 
 def rows_differ_text(scene: Scene, lost: int, spare: int) -> Diagnosis:

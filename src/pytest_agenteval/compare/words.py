@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from pytest_agenteval.compare.cells import NUMBER, Cell, Reading, clean_text, label, read_cell
@@ -11,12 +11,12 @@ from pytest_agenteval.compare.nulls import NULL_WORDS, is_nan, is_null, plain
 from pytest_agenteval.compare.numbers import as_float, shortest
 from pytest_agenteval.compare.pairing import PairedColumn, pair_bag
 from pytest_agenteval.compare.result import Diagnosis
-from pytest_agenteval.compare.scene import Scene, plural, unreadable
+from pytest_agenteval.compare.scene import PlainScene, plural, unreadable
 
 MOMENTS = ("date", "timestamp", "instant")
 
 
-def changed(scene: Scene, position: int, undo: Callable[[Cell], Cell]) -> bool:
+def changed(scene: PlainScene, position: int, undo: Callable[[Cell], Cell]) -> bool:
     """Whether the tables match when ``undo`` is applied to both sides of one column."""
     column = scene.paired[position]
     undone = PairedColumn([undo(c) for c in column.expected], [undo(c) for c in column.actual], column.rule)
@@ -32,7 +32,7 @@ def keyed(function: Callable[[str], Hashable]) -> Callable[[Cell], Cell]:
     return undo
 
 
-def example(scene: Scene, position: int) -> str:
+def example(scene: PlainScene, position: int) -> str:
     """The first differing pair of values of a column, for the sentence."""
     expected, actual = scene.raw(position)
     for e, a in aligned(scene, position):
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def aligned(scene: Scene, position: int) -> list[tuple[int, int]]:
+def aligned(scene: PlainScene, position: int) -> list[tuple[int, int]]:
     """Pairs of rows that agree in all other columns (in row order where nothing tells them apart)."""
     if scene.runs is not None and scene.expected_rows == scene.actual_rows:
         return [(i, i) for i in range(scene.expected_rows)]
@@ -61,22 +61,23 @@ def aligned(scene: Scene, position: int) -> list[tuple[int, int]]:
     )
 
 
-def differing(scene: Scene, position: int) -> int:
+def differing(scene: PlainScene, position: int) -> int:
     """How many of the aligned rows differ in a column."""
     column = scene.paired[position]
     return sum(1 for e, a in aligned(scene, position) if column.grade(e, a) == 3)
 
 
-def found(scene: Scene, position: int, word: str, text: str, **proof: Any) -> Diagnosis:
+def found(scene: PlainScene, position: int, word: str, text: str, **proof: Any) -> Diagnosis:
     """The diagnosis of one column, with an example and how many rows it is about."""
     sample = example(scene, position)
     count = differing(scene, position)
     proof = {"rows": scene.expected_rows, "differing": count, **proof}
-    full = f"{text} ({count:,} of {plural(scene.expected_rows, 'row')}" + (f"; {sample})" if sample else ")")
+    rows = f"{count:,} of {plural(scene.expected_rows, 'row')}{scene.scope}"
+    full = f"{text} ({rows}; {sample})" if sample else f"{text} ({rows})"
     return Diagnosis(word, full, (scene.name(position),), proof)
 
 
-def _strange(scene: Scene, position: int) -> list[int]:
+def _strange(scene: PlainScene, position: int) -> list[int]:
     """Answered rows whose value is none of the column's kind, spelled NULLs left out."""
     raw = scene.raw(position)[1]
     cells = scene.paired[position].actual
@@ -88,7 +89,7 @@ def _strange(scene: Scene, position: int) -> list[int]:
     ]
 
 
-def type_(scene: Scene, position: int) -> Diagnosis | None:
+def type_(scene: PlainScene, position: int) -> Diagnosis | None:
     """Values that cannot be read as the expected type."""
     rows = [] if scene.kind(position).name in MOMENTS else _strange(scene, position)
     if not rows:
@@ -100,12 +101,12 @@ def type_(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "type", f"{text}, such as {shown(value)}", unreadable=len(rows))
 
 
-def _kind(scene: Scene, position: int) -> str:
+def _kind(scene: PlainScene, position: int) -> str:
     e, _ = scene.pairs[position]
     return scene.engine.expected.columns[e].type or scene.kind(position).name
 
 
-def date_format(scene: Scene, position: int) -> Diagnosis | None:
+def date_format(scene: PlainScene, position: int) -> Diagnosis | None:
     """Dates in another form than ISO."""
     rows = _strange(scene, position) if scene.kind(position).name in MOMENTS else []
     if not rows:
@@ -115,7 +116,7 @@ def date_format(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "date_format", f"{text}, such as {shown(value)}", unreadable=len(rows))
 
 
-def precision_lost(scene: Scene, position: int) -> Diagnosis | None:
+def precision_lost(scene: PlainScene, position: int) -> Diagnosis | None:
     """Integers that went through float64."""
     column = scene.paired[position]
     if scene.kind(position).name != "integer" or column.rule is not None:
@@ -139,7 +140,7 @@ def precision_lost(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "precision_lost", text)
 
 
-def leading_zeros(scene: Scene, position: int) -> Diagnosis | None:
+def leading_zeros(scene: PlainScene, position: int) -> Diagnosis | None:
     """Codes whose leading zeros are gone."""
     if scene.kind(position).name != "text":
         return None
@@ -152,7 +153,7 @@ def leading_zeros(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "leading_zeros", f"`{scene.name(position)}`: leading zeros lost or added")
 
 
-def case(scene: Scene, position: int) -> Diagnosis | None:
+def case(scene: PlainScene, position: int) -> Diagnosis | None:
     """Text in other upper and lower case."""
     if scene.kind(position).name != "text" or not changed(
         scene, position, keyed(lambda text: clean_text(text.casefold()))
@@ -161,7 +162,7 @@ def case(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "case", f"`{scene.name(position)}`: upper and lower case differ")
 
 
-def whitespace(scene: Scene, position: int) -> Diagnosis | None:
+def whitespace(scene: PlainScene, position: int) -> Diagnosis | None:
     """Text with other blanks inside."""
     if scene.kind(position).name != "text":
         return None
@@ -170,7 +171,7 @@ def whitespace(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "whitespace", f"`{scene.name(position)}`: blanks inside the text differ")
 
 
-def inverted(scene: Scene, position: int) -> Diagnosis | None:
+def inverted(scene: PlainScene, position: int) -> Diagnosis | None:
     """Booleans the other way round."""
     column = scene.paired[position]
     values = {c[0] for c in column.expected if isinstance(c[0], bool)}
@@ -183,8 +184,8 @@ def inverted(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "inverted", text)
 
 
-def _null_word(word: str, what: str, zero: Callable[[Scene, int], Cell | None]) -> Any:
-    def diagnose(scene: Scene, position: int) -> Diagnosis | None:
+def _null_word(word: str, what: str, zero: Callable[[PlainScene, int], Cell | None]) -> Any:
+    def diagnose(scene: PlainScene, position: int) -> Diagnosis | None:
         value = zero(scene, position)
         if value is None:
             return None
@@ -206,21 +207,21 @@ def _null_word(word: str, what: str, zero: Callable[[Scene, int], Cell | None]) 
     return diagnose
 
 
-def _zero(scene: Scene, position: int) -> Cell | None:
+def _zero(scene: PlainScene, position: int) -> Cell | None:
     kind = scene.kind(position)
     if kind.numeric:
         return (NUMBER, (0,)) if scene.paired[position].rule is not None else (0, ())
     return ("0", ()) if kind.name == "text" else (("number", 0), ()) if kind.name == "any" else None
 
 
-def _false(scene: Scene, position: int) -> Cell | None:
+def _false(scene: PlainScene, position: int) -> Cell | None:
     name = scene.kind(position).name
     if name == "any":
         return ("boolean", False), ()
     return (False, ()) if name == "boolean" else ("false", ()) if name == "text" else None
 
 
-def _empty(scene: Scene, position: int) -> Cell | None:
+def _empty(scene: PlainScene, position: int) -> Cell | None:
     name = scene.kind(position).name
     if name == "any":
         return ("text", ""), ()
@@ -232,7 +233,7 @@ null_vs_false = _null_word("null_vs_false", "false", _false)
 null_vs_empty = _null_word("null_vs_empty", "an empty text", _empty)
 
 
-def null_vs_text(scene: Scene, position: int) -> Diagnosis | None:
+def null_vs_text(scene: PlainScene, position: int) -> Diagnosis | None:
     """NULL on one side, its name as text on the other."""
     column = scene.paired[position]
     sides: list[list[Cell]] = []
@@ -255,7 +256,7 @@ def null_vs_text(scene: Scene, position: int) -> Diagnosis | None:
     )
 
 
-def null_instead_of_value(scene: Scene, position: int) -> Diagnosis | None:
+def null_instead_of_value(scene: PlainScene, position: int) -> Diagnosis | None:
     """The answer is NULL where there is a value."""
     column = scene.paired[position]
     raw = scene.raw(position)[1]
@@ -277,7 +278,7 @@ def null_instead_of_value(scene: Scene, position: int) -> Diagnosis | None:
     return found(scene, position, "null_instead_of_value", text, nulls=len(gone))
 
 
-def list_order(scene: Scene, position: int) -> Diagnosis | None:
+def list_order(scene: PlainScene, position: int) -> Diagnosis | None:
     """The elements of lists (or of a joined text) in another order."""
 
     def undo(cell: Cell) -> Cell:
@@ -296,14 +297,4 @@ def list_order(scene: Scene, position: int) -> Diagnosis | None:
     )
 
 
-Word = Callable[[Scene, int], Diagnosis | None]
-
-
-def first_word(scene: Scene, words: Sequence[Word], positions: Sequence[int]) -> Diagnosis | None:
-    """The first word, in order, that holds for one of the columns."""
-    for word in words:
-        for position in positions:
-            diagnosis = word(scene, position)
-            if diagnosis is not None:
-                return diagnosis
-    return None
+Word = Callable[[PlainScene, int], Diagnosis | None]

@@ -1,0 +1,241 @@
+"""The engine for large tables: columns stay arrays, rows are paired by hashes and sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_agenteval.compare.cells import Reading
+from pytest_agenteval.compare.engine import factors, texts_of_objects
+from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
+from pytest_agenteval.compare.numbers import CLOSE, ROUNDED
+from pytest_agenteval.compare.options import ComparisonOptions
+from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, VectorPairing, hash_rows
+from pytest_agenteval.compare.vector_rule import VectorRule, reach
+from pytest_agenteval.compare.vector_search import assign
+from pytest_agenteval.compare.vectors import Coder, Numbers, VectorSide, read_side, read_texts
+from pytest_agenteval.table import Table
+
+Rows = NDArray[np.int64]
+
+
+class ContentCoder(Coder):
+    """Codes that depend on the key alone, so that columns read apart can be compared."""
+
+    def code(self, key: Any) -> int:
+        """A 64-bit hash of the key."""
+        return hash(key)
+
+
+@dataclass(slots=True)
+class Content:
+    """What a column holds, read by itself: a hash per cell without its numbers, and the numbers sorted."""
+
+    hashes: NDArray[np.uint64]
+    numbers: list[Numbers]
+    print: int = 0
+    sorted: list[NDArray[np.float64]] = field(default_factory=list)
+
+
+class VectorEngine:
+    """Two tables under options, column by column as arrays (the array twin of ``PlainEngine``)."""
+
+    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
+        self.expected, self.actual, self.options = expected, actual, options
+        self.rows = (expected.row_count, actual.row_count)
+        self._kinds: dict[int, Kind] = {}
+        self._bases: dict[int, Reading] = {}
+        self._columns: dict[tuple[int, int], VectorColumn] = {}
+        self._readings: dict[tuple[int, int], Reading] = {}
+        self._contents: dict[tuple[bool, int, Reading], Content] = {}
+
+    def kind(self, index: int) -> Kind:
+        """The kind of an expected column: its SQL type, else that of its values."""
+        if index not in self._kinds:
+            known = kind_of(self.expected.columns[index].type)
+            self._kinds[index] = known or kind_of_values(self.expected.column(index))
+        return self._kinds[index]
+
+    def column(self, e: int, a: int) -> VectorColumn:
+        """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
+        if (e, a) not in self._columns:
+            self._columns[e, a], self._readings[e, a] = self._read(e, a)
+        return self._columns[e, a]
+
+    def reading(self, e: int, a: int) -> Reading:
+        """How the two columns were read: which factor percentages were given."""
+        self.column(e, a)
+        return self._readings[e, a]
+
+    def base_reading(self, e: int) -> Reading:
+        """How expected column ``e`` is read."""
+        if e not in self._bases:
+            options = self.options.for_column(self.expected.columns[e].name)
+            self._bases[e] = Reading.of(self.kind(e), options)
+        return self._bases[e]
+
+    def _answered(self, reading: Reading, a: int) -> Reading:
+        kind = kind_of(self.actual.columns[a].type)
+        return replace(reading, single=kind is not None and kind.name == "single")
+
+    def _read(self, e: int, a: int) -> tuple[VectorColumn, Reading]:
+        options = self.options.for_column(self.expected.columns[e].name)
+        reading = self.base_reading(e)
+        mine, theirs = self.expected.values[e], self.actual.values[a]
+        if reading.kind.name == "text":
+            texts = read_texts(mine, theirs, reading)
+            if texts is not None:
+                return VectorColumn(texts[0].keys, texts[1].keys), reading
+            theirs = texts_of_objects(self.expected.column(e), self.actual.column(a))
+        coder = Coder()
+        left = read_side(mine, reading, coder)
+        tried: list[tuple[VectorColumn, Reading]] = []
+        for factor in factors(self._answered(reading, a), theirs, options.percent):
+            right = read_side(theirs, factor, coder)
+            tried.append((_paired(left, right, reading, options, self.rows), factor))
+        if len(tried) == 1:
+            return tried[0]
+        matched = [entry for entry in tried if Matcher([entry[0]], self.rows).pair().matched]
+        return matched[0] if matched else max(tried, key=lambda entry: _hits(entry[0], self.rows))
+
+    def matcher(self, mapping: Sequence[tuple[int, int]], runs: tuple[Rows, Rows] | None = None) -> Matcher:
+        """What pairs rows on these columns."""
+        return Matcher([self.column(e, a) for e, a in mapping], self.rows, runs)
+
+    def pair(self, mapping: Sequence[tuple[int, int]]) -> Any:
+        """Pair the rows on these columns, as a bag or as a set."""
+        if self.options.duplicates == "set":
+            return self.matcher(mapping).pair_sets()
+        return self.matcher(mapping).pair()
+
+    def pair_runs(self, mapping: Sequence[tuple[int, int]], runs: Sequence[range]) -> VectorPairing:
+        """Pair the rows on these columns as a list in which each run is a bag."""
+        ids = run_ids(runs, self.rows)
+        return self.matcher(mapping, ids).pair()
+
+    def run_starts(self, keys: Sequence[tuple[int, int]]) -> list[int]:
+        """Where runs of equal sort keys begin in the expected table."""
+        new = np.zeros(self.rows[0], bool)
+        new[:1] = True
+        for e, a in keys:
+            column = self.column(e, a)
+            arrays: list[Any] = [column.expected.classes, column.expected.values]
+            arrays += [rule.expected.floats for rule in column.rules]
+            for array in arrays:
+                if array is not None:
+                    new[1:] |= array[1:] != array[:-1]
+        starts: list[int] = np.flatnonzero(new).tolist()
+        return starts
+
+    def content(self, expected: bool, index: int, reading: Reading) -> Content:
+        """What a column holds when read by itself."""
+        key = (expected, index, reading)
+        if key not in self._contents:
+            table = self.expected if expected else self.actual
+            own = reading if expected else self._answered(reading, index)
+            side = read_side(table.values[index], own, ContentCoder())
+            self._contents[key] = _content(side, table.row_count)
+        return self._contents[key]
+
+    def alike(self, e: int, a: int) -> bool:
+        """Whether the two columns may hold the same bag of values (a hash decides; rows confirm it)."""
+        if (e, a) in self._columns or self.options.duplicates == "set":
+            return bool(self.pair([(e, a)]).matched)
+        reading = self.base_reading(e)
+        options = self.options.for_column(self.expected.columns[e].name)
+        if options.percent == "either":
+            return bool(self.pair([(e, a)]).matched)
+        mine, theirs = self.content(True, e, reading), self.content(False, a, reading)
+        if self.rows[0] != self.rows[1] or len(mine.sorted) != len(theirs.sorted):
+            return False
+        if mine.print != theirs.print:
+            return reading.kind.numeric and bool(self.pair([(e, a)]).matched)
+        return all(
+            len(x) == len(y) and bool(np.all(np.abs(x - y) <= _bound(options, x)))
+            for x, y in zip(mine.sorted, theirs.sorted, strict=True)
+        )
+
+    def agreement(self, e: int, a: int) -> float:
+        """The share of rows in which the two columns agree, as bags (of two rows at least)."""
+        rows = max(min(self.rows), min(2, max(self.rows)), 1)
+        return _hits(self.column(e, a), self.rows) / rows
+
+    def assign(
+        self, fixed: Sequence[tuple[int, int]], es: Sequence[int], as_: Sequence[int]
+    ) -> tuple[list[tuple[int, int]] | None, bool]:
+        """An injective assignment of answered columns under which whole rows agree."""
+        return assign(self, fixed, es, as_)
+
+    def leniency(self, e: int, a: int, pairing: VectorPairing) -> tuple[int, int, int]:
+        """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
+        close = rounded = small = 0
+        rows = np.flatnonzero(pairing.partner >= 0)
+        for rule in self.column(e, a).rules:
+            es = rows if rule.expected.present is None else rows[rule.expected.present[rows]]
+            grades = rule.grade(es, pairing.partner[es])
+            close += int((grades == CLOSE).sum())
+            rounded += int((grades == ROUNDED).sum())
+            small += int((np.abs(rule.expected.floats[es[grades == ROUNDED]]) < 1).sum())
+        return close, rounded, small
+
+
+def _content(side: VectorSide, rows: int) -> Content:
+    hashes = hash_rows([side.keys], rows)
+    ordered = [np.sort(n.floats if n.present is None else n.floats[n.present]) for n in side.numbers]
+    mixed = hashes * np.uint64(0xD1342543DE82EF95)
+    mixed ^= mixed >> np.uint64(31)
+    return Content(hashes, side.numbers, int(mixed.sum(dtype=np.uint64)), ordered)
+
+
+def _bound(options: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    empty = Numbers(x)
+    return reach(VectorRule(options, empty, empty).base, x)
+
+
+def _paired(
+    left: VectorSide, right: VectorSide, reading: Reading, options: Any, rows: tuple[int, int]
+) -> VectorColumn:
+    count = max(len(left.numbers), len(right.numbers))
+    integer = reading.kind.name == "integer"
+    rules = tuple(
+        VectorRule(options, x, y, integer)
+        for x, y in zip(_padded(left, count, rows[0]), _padded(right, count, rows[1]), strict=True)
+    )
+    return VectorColumn(left.keys, right.keys, rules)
+
+
+def _padded(side: VectorSide, count: int, rows: int) -> list[Numbers]:
+    nothing = [Numbers(np.zeros(rows), np.zeros(rows, bool)) for _ in range(count - len(side.numbers))]
+    return [*side.numbers, *nothing]
+
+
+def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
+    """The run each row position belongs to; answered rows past the end have runs of their own."""
+    ids = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+    longest = max(rows)
+    both = np.concatenate([ids, np.arange(len(runs), len(runs) + longest - len(ids))]).astype(np.int64)
+    return both[: rows[0]], both[: rows[1]]
+
+
+def _hits(column: VectorColumn, rows: tuple[int, int]) -> int:
+    """About how many rows of a column pair find a partner (numbers: anything near on the other side)."""
+    matcher = Matcher([column], rows)
+    ids_e, ids_a = hash_rows(matcher.left, rows[0]), hash_rows(matcher.right, rows[1])
+    if not column.rules:
+        mine, count = np.unique(ids_e, return_counts=True)
+        theirs, other = np.unique(ids_a, return_counts=True)
+        _, left, right = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+        return int(np.minimum(count[left], other[right]).sum())
+    rule = column.rules[0]
+    x = rule.expected.floats if rule.expected.present is None else rule.expected.floats[rule.expected.present]
+    y = np.sort(
+        rule.actual.floats if rule.actual.present is None else rule.actual.floats[rule.actual.present]
+    )
+    near = reach(rule.base, x)
+    low, high = np.searchsorted(y, x - near, "left"), np.searchsorted(y, x + near, "right")
+    nulls = min(rows[0] - len(x), rows[1] - len(y))
+    return min(int((high > low).sum()), len(y)) + nulls

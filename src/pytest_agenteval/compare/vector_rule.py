@@ -1,0 +1,186 @@
+"""The number rule on arrays: decided in floats where that is safe, one by one where it is close."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
+from pytest_agenteval.compare.options import ColumnOptions
+from pytest_agenteval.compare.vectors import Floats, Numbers
+
+Rows = NDArray[np.int64]
+Grades = NDArray[np.uint8]
+FINEST = 330
+
+
+@dataclass(slots=True)
+class VectorRule:
+    """``NumberRule`` for the numbers of a whole column pair; what columns show is measured on demand."""
+
+    options: ColumnOptions
+    expected: Numbers
+    actual: Numbers
+    integer: bool = False
+    _rules: dict[int, NumberRule] = field(default_factory=dict)
+
+    @property
+    def base(self) -> NumberRule:
+        """The rule without rule 2."""
+        options = self.options
+        decimals = None if self.integer else options.decimals
+        significant = None if self.integer else options.significant
+        guard = options.rounding_guard if significant is None else None
+        return NumberRule(options.rtol, options.atol, decimals, guard, significant)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether rules 2 and 3 are on."""
+        return self.base.decimals is not None or self.base.significant is not None
+
+    @property
+    def monotone(self) -> bool:
+        """Whether larger numbers accept larger intervals' ends, so that sorting pairs them best."""
+        return self.base.significant is None and self.options.rtol <= 1 and (self.base.guard or 0) < 1
+
+    def rule(self, gap: float) -> NumberRule:
+        """The rule as it acts on differences of ``gap`` and more."""
+        base = self.base
+        finest = FINEST if gap <= 0 else min(FINEST, max(0, math.floor(-math.log10(2 * gap)) + 1))
+        if finest not in self._rules:
+            self._rules[finest] = NumberRule(
+                base.rtol, base.atol, base.decimals, base.guard, base.significant, self._shown(base, finest)
+            )
+        return self._rules[finest]
+
+    def _shown(self, base: NumberRule, finest: int) -> tuple[int, ...]:
+        """The decimals of rule 2, left out where they are too fine to accept the gap."""
+        if base.significant is not None:
+            return tuple(self._most(side, 0, FINEST) for side in (self.actual, self.expected))
+        least = base.decimals or 0
+        most = [self._most(side, least, finest) for side in (self.actual, self.expected)]
+        return tuple(k for k in dict.fromkeys(most) if k <= finest and not self._vanish(k))
+
+    @staticmethod
+    def _most(side: Numbers, least: int, finest: int) -> int:
+        return next((k for k in range(least, finest + 1) if side.shows_at_most(k)), finest + 1)
+
+    def _vanish(self, decimals: int) -> bool:
+        values = self.expected.floats
+        if self.expected.present is not None:
+            values = values[self.expected.present]
+        sizes = np.abs(values[values != 0])
+        return bool(np.all(sizes < 0.5 * 10.0**-decimals * (1 - 1e-12)))
+
+    def grade(self, es: Rows, as_: Rows, stop: bool = False) -> Grades:
+        """Grades of pairs of rows that hold numbers. ``stop``: once one is NO, others may be NO too."""
+        x, y = self.expected.floats[es], self.actual.floats[as_]
+        grades = np.zeros(len(es), np.uint8)
+        unequal = np.flatnonzero(self._unequal(es, as_, x, y))
+        if not len(unequal):
+            return grades
+        x, y = x[unequal], y[unequal]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.abs(x - y)
+            tolerance = self.options.atol + self.options.rtol * np.abs(x)
+        near = gap <= tolerance
+        unsure = np.zeros(len(x), bool)
+        if self._exact:
+            unsure = np.abs(gap - tolerance) <= 1e-12 * (np.abs(x) + tolerance)
+        grades[unequal] = np.where(near, CLOSE, NO)
+        todo = np.flatnonzero(unsure | ~near)
+        if len(todo):
+            part = unequal[todo]
+            graded = self._rounding(es[part], as_[part], x[todo], y[todo], gap[todo], unsure[todo], stop)
+            grades[part] = graded
+        return grades
+
+    def _unequal(self, es: Rows, as_: Rows, x: Floats, y: Floats) -> NDArray[np.bool_]:
+        """Where the numbers differ, exactly where both sides hold exact ones."""
+        mine, theirs = self.expected, self.actual
+        if mine.scaled is not None and theirs.scaled is not None:
+            scale = max(mine.scale, theirs.scale)
+            one, two = 10 ** (scale - mine.scale), 10 ** (scale - theirs.scale)
+            left, right = mine.scaled[es], theirs.scaled[as_]
+            largest = max(int(np.abs(side).max()) if len(side) else 0 for side in (left, right))
+            if largest * max(one, two) < 2**62:
+                return np.asarray(left * one != right * two)
+        unequal = np.asarray(x != y)
+        if self._exact:
+            for row in np.flatnonzero(~unequal):
+                unequal[row] = mine.at(int(es[row])) != theirs.at(int(as_[row]))
+        return unequal
+
+    @property
+    def _exact(self) -> bool:
+        """Whether both sides may hold more digits than a float."""
+        return all(side.scaled is not None or side.given is not None for side in (self.expected, self.actual))
+
+    def _rounding(
+        self, es: Rows, as_: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], stop: bool
+    ) -> Grades:
+        """Grades of pairs that failed rule 1 (or lie too near its edge to tell)."""
+        out = np.full(len(es), NO, np.uint8)
+        base = self.base
+        open_ = unsure | (gap <= reach(base, x)) if self.rounds else unsure
+        rows = np.flatnonzero(open_)
+        if stop and len(rows) < len(es):
+            return out
+        if base.decimals is not None and base.significant is None:
+            rows = self._decide(rows, x, y, gap, unsure, out)
+            if (
+                stop
+                and len(rows)
+                and bool(np.any(out[np.flatnonzero(~np.isin(np.arange(len(es)), rows))] == NO))
+            ):
+                return out
+        rule = self.rule(float(gap[rows].min())) if len(rows) else base
+        for row in rows:
+            grade = rule.grade(self.expected.at(int(es[row])), self.actual.at(int(as_[row])))
+            out[row] = grade
+            if stop and grade == NO:
+                break
+        return out
+
+    def _decide(
+        self, rows: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], out: Grades
+    ) -> Rows:
+        """Accept and refuse by rules 2 and 3 what is clear in floats; what is left is too near an edge."""
+        sure = rows[~unsure[rows]]
+        if not len(sure):
+            return rows
+        base, d = self.base, gap[sure]
+        size = np.maximum(np.abs(x[sure]), np.abs(y[sure]))
+        noise = 2 * np.spacing(size)
+        half = 0.5 * 10.0 ** -(base.decimals or 0)
+        guarded = np.zeros(len(sure), bool)
+        within = np.ones(len(sure), bool)
+        if base.guard is not None:
+            guarded = d - noise > base.guard * size * (1 + 1e-12)
+            within = d + noise <= base.guard * size * (1 - 1e-12)
+        accepted = within & (d + noise <= half + 2 * noise)
+        left = ~accepted
+        refused = np.zeros(len(sure), bool)
+        if bool(left.any()):
+            shown = self.rule(float(d[left].min())).shown
+            widest = 0.5 * 10.0 ** -min(shown) if shown else -1.0
+            accepted |= d + noise <= widest
+            refused = ~accepted & guarded & (d - noise > widest)
+        out[sure[accepted]] = ROUNDED
+        unclear = sure[~accepted & ~refused]
+        return np.sort(np.concatenate([unclear, rows[unsure[rows]]]))
+
+
+def reach(rule: NumberRule, x: Floats) -> Floats:
+    """``NumberRule.reach`` on an array."""
+    size = np.abs(x)
+    near = rule.atol + rule.rtol * size
+    if rule.significant is not None:
+        near = np.maximum(near, 20 * size * 10.0 ** (1 - rule.significant))
+    elif rule.decimals is not None:
+        unit = 10.0**-rule.decimals
+        near = np.maximum(near, unit + rule.atol + rule.rtol * (size + unit))
+    return np.asarray(near * (1 + 1e-9) + 8 * np.spacing(size), np.float64)
