@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_agenteval.items import case_of, has_cases
+from pytest_agenteval.items import RUN, case_of, has_cases
 from pytest_agenteval.live import Live
 from pytest_agenteval.options import add_options, check_settings, close_run, given
 
@@ -76,6 +76,10 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Select cases, skip those not asked for, hold all back after a broken case file."""
+    if RUN in config.stash and config.stash[RUN].settings.validate:
+        from pytest_agenteval.validating import add_findings
+
+        add_findings(session, items)
     if has_cases(config) or given(config, "select"):
         from pytest_agenteval.choose import choose_items
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
-from pytest_agenteval.errors import AgentEvalError, DatabaseError
+from pytest_agenteval.errors import AgentEvalError
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.policy.findings import Validation
@@ -72,27 +71,10 @@ def _databases(
 
     The names are ``None`` where a fixture defines the databases: only pytest can call it.
     """
-    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
-    schemas: dict[str, Mapping[str, Sequence[str]]] = {}
-    notes: list[str] = []
-    if not sources and conftest_speaks(place.root, r"\bagenteval_databases\b"):
-        return None, schemas, ["no database was asked: the fixture agenteval_databases defines them"]
-    if not ask or not sources:
-        return list(sources), schemas, notes
-    from pytest_agenteval.databases import Databases
+    from pytest_agenteval.checks.policy.asking import ask_databases
 
-    with tempfile.TemporaryDirectory(prefix="agenteval-validate-") as folder:
-        databases = Databases(
-            sources,
-            folder=Path(folder),
-            root=place.root,
-            timeout=place.settings.sql_timeout,
-            snapshot_limit=place.settings.snapshot_limit,
-        )
-        with databases:
-            for name in databases.names:
-                try:
-                    schemas[name] = databases.get(name).schema()
-                except DatabaseError as wrong:
-                    notes.append(f"database {name!r} was not asked: {' '.join(str(wrong).split())}")
+    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
+    if not sources and conftest_speaks(place.root, r"\bagenteval_databases\b"):
+        return None, {}, ["no database was asked: the fixture agenteval_databases defines them"]
+    schemas, notes = ask_databases(sources if ask else {}, place.root, place.settings)
     return list(sources), schemas, notes
