@@ -57,7 +57,7 @@ class CaseRun:
         self.given = given
         self.raised: BaseException | None = None
         self.logs: dict[int, str] = {}
-        self.k, self.rule = run.attempts_of(case)
+        self.k, self.rule = run.choices.attempts_of(case)
         self.agent: RunnableAgent | None = None
         self._futures: dict[int, CallFuture[Answer]] = {}
 
@@ -160,7 +160,7 @@ class CaseRun:
         if known is not None:
             return known
         assert self.agent is not None
-        timeout = self.run.timeout_of(self.case)
+        timeout = self.run.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
             try:
                 answer = self._call(self.agent, number, timeout)

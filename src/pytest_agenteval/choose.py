@@ -39,7 +39,7 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
 def _has_model(run: Run, item: pytest.Item) -> bool:
     """A case whose ``models`` leave none of the run's has no item to run."""
     case = case_of(item)
-    return case is None or model_of(item) is not None or not run.is_without_model(case)
+    return case is None or model_of(item) is not None or not run.choices.is_without_model(case)
 
 
 def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:

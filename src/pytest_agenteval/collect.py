@@ -84,11 +84,11 @@ class CaseFile(pytest.Module):
 
     def _fixture_names(self, case: Case, run: Run) -> list[str]:
         wanted = [*case.setup]
-        if run.models_of(case, fixture=self.has_fixture(run.settings.fixture)):
+        if run.choices.models_of(case, fixture=self.has_fixture(run.settings.fixture)):
             wanted.append("agenteval_model")
         if case.isolate:
             wanted.append("agenteval_isolated_databases")
-        if run.target_of(case) is None and self.has_fixture(run.settings.fixture):
+        if run.choices.target_of(case) is None and self.has_fixture(run.settings.fixture):
             wanted.append(run.settings.fixture)
         if self.has_fixture("agenteval_databases"):
             wanted.append("agenteval_databases")
@@ -150,7 +150,7 @@ def parametrize_models(metafunc: pytest.Metafunc) -> None:
     run = run_of(metafunc.config)
     file = metafunc.definition.parent
     assert isinstance(file, CaseFile)
-    models = run.models_of(case, fixture=file.has_fixture(run.settings.fixture))
+    models = run.choices.models_of(case, fixture=file.has_fixture(run.settings.fixture))
     params = []
     for model in models:
         hit = case.xfail is not None and case.xfail.models is not None and model in case.xfail.models

@@ -34,8 +34,8 @@ def _limit(item: pytest.Item, run: Run) -> None:
     case = case_of(item)
     if case is None or item.get_closest_marker("timeout") is not None:
         return
-    k, _ = run.attempts_of(case)
-    seconds = k * run.timeout_of(case) + run.settings.sql_timeout + SPARE_SECONDS
+    k, _ = run.choices.attempts_of(case)
+    seconds = k * run.choices.timeout_of(case) + run.settings.sql_timeout + SPARE_SECONDS
     item.add_marker(pytest.mark.timeout(seconds))
 
 

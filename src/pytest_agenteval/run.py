@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.choices import Choices
 from pytest_agenteval.redaction import Redactor
 from pytest_agenteval.results.folder import RunFolder, output_folder
 from pytest_agenteval.results.journal import Journal
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.agents.replay import Recorder
     from pytest_agenteval.cases.discovery import Claim
     from pytest_agenteval.cases.loader import LoadedFile
-    from pytest_agenteval.cases.model import Case, PassRule
+    from pytest_agenteval.cases.model import Case
     from pytest_agenteval.cases.projects import Project
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.databases import Databases
@@ -77,6 +78,7 @@ class Run:
     ) -> None:
         self.root = root
         self.settings = settings
+        self.choices = Choices(settings)
         self.project = project
         self.process = process
         self.redactor = Redactor()
@@ -144,57 +146,6 @@ class Run:
         """Databases by name, as configured: ini, then project file."""
         return {**self.project.database_urls(), **dict(self.settings.databases)}
 
-    # -- models and attempts ----------------------------------------------------------------
-
-    def target_of(self, case: Case) -> str | None:
-        """The target that a case uses instead of the fixture: command line, then the case's own."""
-        if self.settings.target is not None and self.settings.source("target") == "command line":
-            return self.settings.target
-        return f"python:{case.agent}" if case.agent is not None else None
-
-    def models_of(self, case: Case, *, fixture: bool) -> tuple[str, ...]:
-        """The models a case runs with; () for one item without a model."""
-        asked = self.settings.model
-        if asked:
-            return asked if case.models is None else tuple(m for m in asked if m in case.models)
-        if case.models is not None:
-            return case.models
-        target = self.target_of(case) or (None if fixture else self.settings.target)
-        default = self._default_model(target)
-        return () if default is None else (default,)
-
-    def is_without_model(self, case: Case) -> bool:
-        """Whether the case's ``models`` leave none of those asked for."""
-        asked = self.settings.model
-        return bool(asked) and case.models is not None and not set(asked) & set(case.models)
-
-    def _default_model(self, target: str | None) -> str | None:
-        if target is None:
-            return None
-        if target.partition(":")[0] not in ("nao", "dazense", "pda", "llm"):
-            return None
-        from pytest_agenteval.llm.client import DEFAULT_MODEL
-
-        return DEFAULT_MODEL
-
-    def attempts_of(self, case: Case) -> tuple[int, PassRule]:
-        """How often a case is asked and how many must pass: command line, case, then the rest."""
-        from pytest_agenteval.cases.model import PassRule
-
-        own = None if self.settings.source("k") == "command line" else case.k
-        return own or self.settings.k or 1, case.pass_rule or PassRule()
-
-    @property
-    def gated(self) -> bool:
-        """Whether gates decide about failed cases (results.md, Exit codes and gates)."""
-        return bool(self.settings.fail_under) or self.settings.baseline is not None
-
-    def timeout_of(self, case: Case) -> float:
-        """Seconds an attempt may take: command line, case, then the rest."""
-        if self.settings.source("timeout") == "command line" or case.timeout is None:
-            return self.settings.timeout
-        return case.timeout
-
     # -- the agent --------------------------------------------------------------------------
 
     @cached_property
@@ -222,7 +173,7 @@ class Run:
         from pytest_agenteval.agents.targets import adapt, make_agent
         from pytest_agenteval.errors import AgentFailed
 
-        target = self.target_of(case)
+        target = self.choices.target_of(case)
         if target is None and fixture is not None:
             return adapt(fixture, place, self.root)
         target = target or self.settings.target
@@ -392,7 +343,7 @@ class Run:
 
     def planned_item(self, case: Case, nodeid: str, model: str | None) -> PlannedItem:
         """What the journal keeps of an item before it runs."""
-        k, rule = self.attempts_of(case)
+        k, rule = self.choices.attempts_of(case)
         xfail = case.xfail
         hit = xfail is not None and (xfail.models is None or model in xfail.models)
         return PlannedItem(

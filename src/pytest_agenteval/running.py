@@ -126,7 +126,7 @@ def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
     """Pytest's outcome for a verdict."""
     from pytest_agenteval.reports.failure import failure_text
 
-    if result.verdict == "failed" and run.gated:
+    if result.verdict == "failed" and run.choices.gated:
         pytest.xfail("counted by the gate")
     if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
         raise CaseFailed(run.redactor.text(failure_text(case, model_of(item), result)), pytrace=False)
@@ -195,7 +195,7 @@ def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Te
     run.journal.started(item.nodeid, rerun_of(item))
     attempts = [
         Attempt(number, "error", text, stage="agent", reason="agent_error", error=text)
-        for number in range(1, run.attempts_of(case)[0] + 1)
+        for number in range(1, run.choices.attempts_of(case)[0] + 1)
     ]
     for attempt in attempts:
         run.journal.attempt(item.nodeid, rerun_of(item), attempt)
