@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -197,7 +198,7 @@ class CaseRun:
 
         if not self.case.isolate:
             return call(self.databases.urls)
-        with self.databases.isolate() as isolated:
+        with self.databases.isolate(self.case.database) as isolated:
             if self.given.isolated is not None:
                 self.given.isolated(isolated.urls)
             answer = call(isolated.urls)
@@ -273,21 +274,41 @@ class CaseRun:
             with suppress(ExtractionFailed):
                 return self._extract(answer, None, "auto", None)
             return Extraction(None, "none")
-        return self._extract(answer, accepted[0], mode, self.run.model(self.run.settings.extract_model))
+        return self._extract(answer, accepted[0], mode, self.extraction_model)
+
+    @property
+    def extraction_model(self) -> ChatModel | None:
+        """The model that writes extraction queries: the one named, else a model under test we can reach."""
+        named = self.run.settings.extract_model
+        if named is not None or self.agent is None or self.model is None:
+            return self.run.model(named)
+        known = {provider.provider for provider in self.run.project.providers}
+        reachable = self.agent.kind == "llm" or (
+            self.agent.kind in ("nao", "dazense", "pda") and self.model.partition(":")[0] in known
+        )
+        return self.run.model(self.model) if reachable else None
 
     def _extract(
         self, answer: Answer, names: Sequence[str] | None, mode: str, model: ChatModel | None
     ) -> Extraction:
         from pytest_agenteval.extract.extraction import extract
+        from pytest_agenteval.extract.written import ExtractionLimits
 
+        settings = self.run.settings
+        limits = ExtractionLimits(
+            timeout=settings.sql_timeout,
+            max_rows=settings.sql_max_rows,
+            deadline=time.monotonic() + self.run.choices.timeout_of(self.case),
+        )
         return extract(
             answer,
             mode=mode,
             expected_columns=names,
             question=self.case.prompt,
-            sql_tools=self.run.settings.sql_tools,
+            sql_tools=settings.sql_tools,
             model=model,
             aliases=self.comparison.get("column_aliases"),
+            limits=limits,
         )
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_agenteval.cases.model import Case, Check, PassRule
 from pytest_agenteval.checks import run_check
-from pytest_agenteval.errors import AgentFailed, BudgetSpent, ReferenceFailed, StageError
+from pytest_agenteval.errors import AgentFailed, BudgetSpent, ExtractionFailed, ReferenceFailed, StageError
 from pytest_agenteval.results.verdicts import decide
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -130,6 +130,8 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
             draft.started = time.monotonic() - error.duration_ms / 1000
     if isinstance(error, BudgetSpent):
         return draft.finish("not_run", str(error), reason="budget")
+    if isinstance(error, ExtractionFailed) and (error.usage is not None or error.cost is not None):
+        draft.facts["extraction"] = Extraction(None, "none", usage=error.usage, cost=error.cost)
     if isinstance(error, StageError):
         return draft.failed_at(error.stage, error.reason, str(error))
     where = "".join(traceback.format_exception(error)).rstrip()

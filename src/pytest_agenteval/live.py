@@ -147,7 +147,7 @@ class Live:
 
 def live_line(scalars: dict[str, Any], spent: float) -> str:
     """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.03``; what is unknown is left out."""
-    parts = [scalars["message"]]
+    parts = [" ".join(str(scalars["message"]).split())]
     if scalars.get("tokens") is not None:
         parts.append(f"{scalars['tokens']:,} tok")
     if scalars.get("cost") is not None:

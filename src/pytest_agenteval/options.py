@@ -14,7 +14,8 @@ from pytest_agenteval.items import RUN, SESSION
 from pytest_agenteval.option_table import OPTIONS, Option
 
 if TYPE_CHECKING:
-    from pytest_agenteval.run import Process, Run
+    from pytest_agenteval.process import Process
+    from pytest_agenteval.run import Run
     from pytest_agenteval.settings import Settings
 
 _DEST = "agenteval_"
@@ -154,7 +155,7 @@ def _check_files(config: pytest.Config, settings: Settings) -> None:
 
 def _process(config: pytest.Config, settings: Settings) -> Process:
     """Which process of which run this is."""
-    from pytest_agenteval.run import Process
+    from pytest_agenteval.process import Process
 
     told = getattr(config, "workerinput", {}).get("agenteval")
     if told is None:

@@ -41,8 +41,12 @@ def _limit(item: pytest.Item, run: Run) -> None:
 
 def begin(config: pytest.Config) -> Run:
     """The run, with its folder made and every planned item written down."""
-    write_plan(config, config.stash.get(PLANNED, ()))
-    return run_of(config)
+    run = run_of(config)
+    if not run.begun:
+        write_plan(config, config.stash.get(PLANNED, ()))
+        cases = [case for item in config.stash.get(PLANNED, ()) if (case := case_of(item)) is not None]
+        run.prepare(case.database for case in cases if case.sql or case.isolate)
+    return run
 
 
 def write_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

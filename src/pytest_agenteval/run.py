@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.choices import Choices
+from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.process import Process
 from pytest_agenteval.redaction import Redactor
 from pytest_agenteval.results.folder import RunFolder, output_folder
 from pytest_agenteval.results.journal import Journal
@@ -43,27 +43,6 @@ NO_AGENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """Which process of which run this is.
-
-    ``local``: it can see the controller's files. ``earlier`` is the run that this one goes on with.
-    ``login``: the controller's session with a nao server, which its workers share.
-    """
-
-    name: str
-    run_id: str
-    stamp: str
-    local: bool = True
-    earlier: str | None = None
-    login: str | None = field(default=None, repr=False)
-
-    @property
-    def started(self) -> datetime:
-        """When the run started, to the second."""
-        return datetime.strptime(self.stamp, "%Y%m%d_%H%M%S")
-
-
 class Run:
     """What the cases of one process share. ``register`` lets plugins add checks to the registry."""
 
@@ -89,7 +68,7 @@ class Run:
         self._journal: Journal | None = None
         self._folder: RunFolder | None = None
         self._case_files: set[str] = set()
-        self._begun = False
+        self.begun = False
 
     # -- cases ------------------------------------------------------------------------------
 
@@ -227,6 +206,15 @@ class Run:
             snapshot_limit=self.settings.snapshot_limit,
         )
 
+    def prepare(self, names: Iterable[str | None]) -> None:
+        """Take the snapshots of these databases (``None``: the only one) before an agent can write.
+
+        One that cannot be taken is told by each case that needs it.
+        """
+        for name in dict.fromkeys(names) if self.database_urls else ():
+            with suppress(DatabaseError):
+                self.databases.get(name).prepare()
+
     def given_databases(self, given: Any, *, cached: bool) -> Databases:
         """The databases that a fixture gave; kept while the fixture gives the same object."""
         with self._lock:
@@ -335,9 +323,9 @@ class Run:
     ) -> None:
         """Write down what is planned and what run this is, once per run, before the first case runs."""
         with self._lock:
-            if self._begun:
+            if self.begun:
                 return
-            self._begun = True
+            self.begun = True
             if self.journal.planned(items()) and self.process.local:
                 self.folder().write_run(info())
 

@@ -78,7 +78,8 @@ def nodeid_of(row: Row) -> str:
 
 def _run(place: Path, scratch: Path) -> Run:
     from pytest_agenteval.cli.place import find_place
-    from pytest_agenteval.run import Process, Run
+    from pytest_agenteval.process import Process
+    from pytest_agenteval.run import Run
 
     found = find_place([place])
     settings = replace(found.settings, output=str(scratch / "databases"))
