@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "rescore": "comparison and checks again on saved answers, no agent call",
     "schema": "the JSON Schema of case files; --write points files at it",
     "test": "the short flags of nao test and pda test, as a pytest command",
+    "view": "results in a browser: runs, cases, attempts, differences",
     "validate": "is the governance configuration consistent, and does it fit the databases",
 }
 """Command name -> its one-line help; the module is ``cli.<name with _>``."""

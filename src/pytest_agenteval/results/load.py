@@ -1,7 +1,7 @@
 """Reading results: our documents, folders of unfinished runs, and files of nao, dazense and pda.
 
 Ours have one entry a line, scalars first, so that totals of 200 MB are read without parsing a table.
-Others are parsed whole when small and streamed with ijson when large.
+Others are parsed whole when small and indexed entry by entry when large.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.aggregate import totals
 from pytest_agenteval.results.document import SCHEMA_VERSION, Document, from_folder
 from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.foreign import index_foreign
 from pytest_agenteval.results.records import answer_from
 from pytest_agenteval.results.rows import Row, row_of, with_counted_k
 from pytest_agenteval.results.values import unpack
@@ -23,17 +24,18 @@ from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer
 
 LARGE = 32 * 1024**2
-"""Bytes above which a foreign file is streamed."""
+"""Bytes above which a foreign file is indexed, with one entry in memory."""
 
 SCALARS_END = b',"asked":'
 RESULTS_LINE = b'"results": ['
 
 
-def read_document(path: Path | str) -> Document:
+def read_document(path: Path | str, *, progress: Callable[[float], object] | None = None) -> Document:
     """A results file, or the folder of an unfinished run, as a document.
 
-    Raises ``ResultsError`` for what is missing, broken, not a results file, or written by a newer
-    version of this package.
+    ``progress`` is told the share (0..1) of a large foreign file that has been read. Raises
+    ``ResultsError`` for what is missing, broken, not a results file, or written by a newer version of
+    this package.
     """
     place = Path(path)
     if place.is_dir():
@@ -41,7 +43,7 @@ def read_document(path: Path | str) -> Document:
     if not place.is_file():
         raise ResultsError(f"{place}: no such results file or folder")
     try:
-        document = _read_ours(place) if _is_ours(place) else _read_foreign(place)
+        document = _read_ours(place) if _is_ours(place) else _read_foreign(place, progress)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"{place}: not a results file ({type(error).__name__}: {error})") from error
     version = document.header.get("schema_version", 0)
@@ -59,6 +61,31 @@ def _read_folder(place: Path) -> Document:
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
     document = from_folder(folder)
     return replace(document, path=place)
+
+
+def header_of_file(path: Path) -> dict[str, Any] | None:
+    """The header of a results file of ours, read without its results; ``None`` for any other file.
+
+    Raises ``ResultsError`` where the file ends in the middle.
+    """
+    try:
+        if not _is_ours(path):
+            return None
+        lines: list[bytes] = []
+        with open(path, "rb") as file:
+            for line in file:
+                if line.startswith(RESULTS_LINE):
+                    break
+                lines.append(line)
+        if not _ends_whole(path):
+            raise ValueError("the file ends in the middle")
+        return _header_from(lines)
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: not a results file ({type(error).__name__}: {error})") from error
+
+
+def _header_from(lines: list[bytes]) -> dict[str, Any]:
+    return dict(json.loads(b"".join(lines).rstrip().removesuffix(b",") + b"}"))
 
 
 def _is_ours(place: Path) -> bool:
@@ -82,7 +109,7 @@ def _read_ours(place: Path) -> Document:
             at += len(line)
     if not _ends_whole(place):
         raise ValueError("the file ends in the middle")
-    header = json.loads(b"".join(header_lines).rstrip().removesuffix(b",") + b"}")
+    header = _header_from(header_lines)
     starts = offsets[1 : len(rows) + 1]
 
     def fetch(number: int) -> dict[str, Any]:
@@ -113,49 +140,30 @@ def _our_entries(place: Path) -> Iterator[dict[str, Any]]:
             inside = inside or line.startswith(RESULTS_LINE)
 
 
-def _read_foreign(place: Path) -> Document:
-    if place.stat().st_size <= LARGE:
-        found = json.loads(place.read_bytes().decode("utf-8-sig"))
-        results = found["results"]
-        if not isinstance(results, list):
-            raise ValueError("'results' is not a list")
-        header = {key: value for key, value in found.items() if key != "results"}
-        return _foreign(header, lambda: iter(results), place)
-    return _foreign(_foreign_header(place), lambda: _foreign_entries(place), place)
+def _read_foreign(place: Path, progress: Callable[[float], object] | None) -> Document:
+    if place.stat().st_size > LARGE:
+        rows: list[Row] = []
+        index = index_foreign(place, lambda entry: rows.append(row_of(entry)), progress)
+        return _foreign(index.header, rows, index.entries, place, index.entry)
+    found = json.loads(place.read_bytes().decode("utf-8-sig"))
+    results = found["results"]
+    if not isinstance(results, list):
+        raise ValueError("'results' is not a list")
+    header = {key: value for key, value in found.items() if key != "results"}
+    return _foreign(header, [row_of(entry) for entry in results], lambda: iter(results), place)
 
 
 def _foreign(
-    header: Mapping[str, Any], entries: Callable[[], Iterator[dict[str, Any]]], place: Path
+    header: Mapping[str, Any],
+    found: list[Row],
+    entries: Callable[[], Iterator[dict[str, Any]]],
+    place: Path,
+    fetch: Callable[[int], dict[str, Any]] | None = None,
 ) -> Document:
     """Totals are made anew (nao's ``failed`` counts errors), so that every file is counted alike."""
-    rows = with_counted_k([row_of(entry) for entry in entries()])
+    rows = with_counted_k(found)
     known = {"schema_version": 0, "timestamp": "", "started_at": None, "run": {}}
-    return Document({**known, **header, **totals(rows)}, rows, entries, place)
-
-
-def _foreign_header(place: Path) -> dict[str, Any]:
-    import ijson
-
-    header: dict[str, Any] = {}
-    key, builder, depth = "", None, 0
-    with open(place, "rb") as file:
-        for prefix, event, value in ijson.parse(file, use_float=True):
-            if prefix == "" and event == "map_key":
-                key, builder, depth = value, None, 0
-            elif prefix and key != "results":
-                builder = builder or ijson.ObjectBuilder()
-                builder.event(event, value)
-                depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
-                if depth == 0:
-                    header[key] = builder.value
-    return header
-
-
-def _foreign_entries(place: Path) -> Iterator[dict[str, Any]]:
-    import ijson
-
-    with open(place, "rb") as file:
-        yield from ijson.items(file, "results.item", use_float=True)
+    return Document({**known, **header, **totals(rows)}, rows, entries, place, fetch)
 
 
 def answer_of(entry: Mapping[str, Any]) -> Answer | None:

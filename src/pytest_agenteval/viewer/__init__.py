@@ -1,1 +1,1 @@
-"""The results viewer."""
+"""The results viewer: a small server over the pages of ``reports.html``, for one folder of results."""

@@ -1,0 +1,206 @@
+"""The results a viewer may show: what lies in one folder, listed by name, read once, kept while unchanged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.errors import ResultsError
+from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.load import header_of_file, read_document
+from pytest_agenteval.results.overrides import overrides_path, with_overrides
+
+KEPT_ROWS = 200_000
+"""Attempts whose scalars are kept in memory, over all runs."""
+
+PATIENCE = 0.5
+"""Seconds a page waits for a file that is being read, before it says so."""
+
+LIVE = 120
+"""Seconds since its last line for which an unfinished run counts as going on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run in the folder: its results file, or the folder of a run that is not finished."""
+
+    id: str
+    path: Path
+    stamp: tuple[int, ...]
+    size: int
+
+    @property
+    def unfinished(self) -> bool:
+        """Its journals are read, since there is no document yet."""
+        return self.path.is_dir()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since something was written."""
+        return max(0.0, time.time() - self.stamp[0] / 1e9)
+
+    @property
+    def live(self) -> bool:
+        """Unfinished, and written to a short while ago."""
+        return self.unfinished and self.idle < LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file that is still being read; ``share`` 0..1 of it is."""
+
+    id: str
+    share: float
+
+
+@dataclass(slots=True)
+class _Progress:
+    share: float = 0.0
+
+    def tell(self, share: float) -> None:
+        self.share = share
+
+
+@dataclass(slots=True)
+class _Task:
+    stamp: tuple[int, ...]
+    future: Future[Document]
+    progress: _Progress = field(default_factory=_Progress)
+
+
+class Library:
+    """The runs of ``folder``. Only what :meth:`listing` names can be opened, whatever is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._tasks: OrderedDict[str, _Task] = OrderedDict()
+        self._headers: dict[str, tuple[tuple[int, ...], Mapping[str, Any]]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="agenteval-read")
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def listing(self) -> dict[str, Listed]:
+        """Runs by id, newest first. Links, hidden files and other names are not there.
+
+        Of a run that has both a document and journals (it was resumed, or did not end well) the one
+        written last counts.
+        """
+        found: dict[str, Listed] = {}
+        for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
+            try:
+                listed = _listed(path)
+            except OSError:  # gone in between
+                continue
+            if listed and (listed.id not in found or found[listed.id].stamp[0] < listed.stamp[0]):
+                found[listed.id] = listed
+        return dict(sorted(found.items(), key=lambda item: _age(item[1]), reverse=True))
+
+    def header(self, listed: Listed, wait: float = PATIENCE) -> Mapping[str, Any] | Reading:
+        """The totals of a run, without its attempts where the file says them. Raises ``ResultsError``."""
+        with self._lock:
+            known = self._headers.get(listed.id)
+        if known is not None and known[0] == listed.stamp:
+            return known[1]
+        header = None
+        if not listed.unfinished and not overrides_path(listed.path).exists():
+            header = header_of_file(listed.path)
+        if header is None:
+            opened = self.open(listed, wait)
+            if isinstance(opened, Reading):
+                return opened
+            header = opened.header
+        with self._lock:
+            self._headers[listed.id] = (listed.stamp, header)
+        return header
+
+    def open(self, listed: Listed, wait: float = PATIENCE) -> Document | Reading:
+        """The run's document, with a person's verdicts; ``Reading`` where that takes longer than ``wait`` s.
+
+        Raises ``ResultsError`` for what cannot be read.
+        """
+        task = self._task(listed)
+        try:
+            document = task.future.result(timeout=wait)
+        except TimeoutError:
+            return Reading(listed.id, task.progress.share)
+        self._forget_oldest()
+        return document
+
+    def _task(self, listed: Listed) -> _Task:
+        with self._lock:
+            task = self._tasks.get(listed.id)
+            if task is None or task.stamp != listed.stamp:
+                progress = _Progress()
+                task = _Task(listed.stamp, self._pool.submit(_read, listed.path, progress), progress)
+                self._tasks[listed.id] = task
+            self._tasks.move_to_end(listed.id)
+            return task
+
+    def _forget_oldest(self) -> None:
+        with self._lock:
+            sizes = {name: _rows(task) for name, task in self._tasks.items()}
+            total = sum(sizes.values())
+            for name in list(self._tasks)[:-1]:
+                if total <= KEPT_ROWS:
+                    break
+                if sizes[name]:
+                    total -= sizes[name]
+                    del self._tasks[name]
+
+
+def _read(path: Path, progress: _Progress) -> Document:
+    return with_overrides(read_document(path, progress=progress.tell))
+
+
+def _rows(task: _Task) -> int:
+    future = task.future
+    return len(future.result().rows) if future.done() and not future.exception() else 0
+
+
+def _listed(path: Path) -> Listed | None:
+    if not path.name.startswith("results_") or path.is_symlink():
+        return None
+    if path.is_dir():
+        journals = [part for part in path.glob("*.jsonl") if not part.is_symlink()]
+        stats = [part.stat() for part in journals]
+        if not stats:
+            return None
+        stamp = (
+            max(stat.st_mtime_ns for stat in stats),
+            sum(stat.st_size for stat in stats),
+            *_overridden(path),
+        )
+        return Listed(path.name, path, stamp, stamp[1])
+    if path.suffix != ".json" or path.name.endswith(".overrides.json") or not path.is_file():
+        return None
+    stat = path.stat()
+    stamp = stat.st_mtime_ns, stat.st_size, *_overridden(path)
+    return Listed(path.name.removesuffix(".json"), path, stamp, stat.st_size)
+
+
+def _overridden(path: Path) -> tuple[int, int]:
+    place = overrides_path(path)
+    if not place.exists():
+        return 0, 0
+    stat = place.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _age(listed: Listed) -> tuple[str, int]:
+    """Runs are named by the second they began in; other names follow, newest first."""
+    name = listed.id.removeprefix("results_")
+    return (name if name[:8].isdigit() else "", listed.stamp[0])
+
+
+def unreadable(error: Exception) -> str:
+    """Why a run cannot be shown."""
+    return str(error) if isinstance(error, ResultsError) else f"{type(error).__name__}: {error}"
