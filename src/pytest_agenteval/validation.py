@@ -44,7 +44,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
     """Each pydantic error of ``model`` as a fault in our words."""
     names = [field.alias or name for name, field in model.model_fields.items()]
-    return [_fault(entry, names) for entry in error.errors()]
+    entries = error.errors()
+    # some releases of pydantic also call a list empty when its entries are wrong
+    told = [
+        entry
+        for entry in entries
+        if entry["type"] != "too_short" or not any(_below(entry["loc"], other["loc"]) for other in entries)
+    ]
+    return [_fault(entry, names) for entry in told]
+
+
+def _below(place: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
+    return len(other) > len(place) and other[: len(place)] == place
 
 
 def _fault(entry: Any, names: list[str]) -> Fault:
@@ -57,11 +68,18 @@ def _fault(entry: Any, names: list[str]) -> Fault:
     text, value = _words(entry), entry["input"]
     if not path:
         return Fault(path, text)
-    label = next((part for part in reversed(path) if isinstance(part, str)), last)
+    if entry["type"] == "too_short":
+        return Fault(path, f"{label_of(path)}: {text}")
+    label = label_of(path)
     shown = repr(value)
     if shown in text:
         return Fault(path, f"{label}: {text}")
     return Fault(path, f"{label}: {text}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+
+
+def label_of(path: tuple[str | int, ...]) -> str:
+    """The innermost key of a path, as a message names it."""
+    return next((part for part in reversed(path) if isinstance(part, str)), str(path[-1]))
 
 
 _PLAIN = {

@@ -70,7 +70,7 @@ def test_the_public_name():
             ("contains", 0),
             "contains: should be text (quote it), found 42",
         ),
-        ({"type": "text", "contains": []}, ("contains",), "contains: should not be empty, found []"),
+        ({"type": "text", "contains": []}, ("contains",), "contains: should not be empty"),
         ({"type": "judge"}, (), "missing field 'rule'"),
         ({"type": "judge", "rule": "  "}, ("rule",), "rule: should not be empty, found '  '"),
         ({"type": "judge", "rule": "x", "samples": 0}, ("samples",), "samples: should be 1 or more, found 0"),

@@ -216,8 +216,12 @@ def join_pairs(analysis: Analysis) -> tuple[list[JoinPair], list[tuple[str, tupl
             continue
         found = [*_equalities(analysis, scope), *_memberships(analysis, scope)]
         pairs += found
-        for join in joins_of(scope.expression):
-            using = _using(analysis, scope, join)
+        joins = joins_of(scope.expression)
+        joined = [name for join in joins for name in _joined_sources(scope, join)]
+        before = [name for name in scope.selected_sources if name not in joined]
+        for join in joins:
+            using = _using(analysis, scope, join, before)
+            before += _joined_sources(scope, join)
             pairs += using
             if not using and not _joined(analysis, scope, join, found):
                 loose.append((_told(join), path_of(join)))
@@ -254,15 +258,13 @@ def _pairs(
             yield JoinPair(one, two, text, path)
 
 
-def _using(analysis: Analysis, scope: Scope, join: exp.Join) -> list[JoinPair]:
-    here = _joined_sources(scope, join)
-    before = list(scope.selected_sources)
-    before = before[: min(map(before.index, here), default=0)]
+def _using(analysis: Analysis, scope: Scope, join: exp.Join, before: list[str]) -> list[JoinPair]:
+    """Each column of USING, between the joined sources and those ``before`` them."""
     return [
         JoinPair(one, two, f"USING ({name.name})", path_of(join))
         for name in join.args.get("using") or ()
         for left in before
-        for right in here
+        for right in _joined_sources(scope, join)
         for one in _column_of(analysis, scope, left, name.name)
         for two in _column_of(analysis, scope, right, name.name)
     ]
@@ -322,7 +324,7 @@ def limit_of(tree: Node) -> LimitUse | None:
         percent = options is not None and options.args.get("percent")
         if isinstance(count, exp.Literal) and not count.is_string and not percent:
             return LimitUse(int(float(count.name)))
-        if isinstance(count, exp.Var) and count.name.upper() == "ALL":
+        if isinstance(count, exp.Var | exp.Column) and count.name.upper() == "ALL":
             return None
         return LimitUse(None)
     source = part(tree, "from")

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import sqlglot
@@ -102,6 +103,13 @@ def written_name(function: Node, sql: str) -> set[str]:
     if isinstance(start, int) and isinstance(end, int):
         names.add(sql[start : end + 1])
     return {name.lower() for name in names if name}
+
+
+def called_names(sql: str, dialect: str | None) -> set[str]:
+    """Every word of a text that an opening parenthesis follows, lower case."""
+    tokens = sqlglot.tokenize(sql, dialect=dialect)
+    pairs = pairwise(tokens)
+    return {token.text.lower() for token, after in pairs if after.text == "("}
 
 
 def _opaque(tree: Node) -> bool:
