@@ -41,8 +41,11 @@ class Live:
         text = report.__dict__.pop("agenteval", None)
         if text is None:
             return
-        scalars = json.loads(text)
-        self._write_lines(scalars.pop("lines", None))
+        told = json.loads(text)
+        self._write_lines(told["lines"])
+        scalars = told["scalars"]
+        if scalars is None:
+            return
         self.results[report.nodeid] = scalars
         self.spent += scalars.get("cost") or 0.0
         report.__dict__["agenteval_line"] = live_line(scalars, self.spent)

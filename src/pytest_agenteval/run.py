@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -291,10 +292,12 @@ class Run:
         """The run's folder, made when it is first needed."""
         with self._lock:
             if self._folder is None:
-                self._folder = self.find_folder() or self._new_folder()
+                self._folder = (self.find_folder() if self.process.local else None) or self._new_folder()
             return self._folder
 
     def _new_folder(self) -> RunFolder:
+        if not self.process.local:  # on another machine: for snapshots only, the lines travel
+            return RunFolder(Path(tempfile.mkdtemp(prefix="agenteval-")), self.process.run_id)
         earlier = self.process.earlier
         if earlier is not None and Path(earlier).is_dir():
             return RunFolder.resume(Path(earlier), self.process.run_id)
@@ -378,6 +381,8 @@ class Run:
         if "models" in self.__dict__:
             self.models.wire.close()
         self.close_journal()
+        if self._folder is not None and not self.process.local:
+            self._folder.remove()
         return abandoned
 
 

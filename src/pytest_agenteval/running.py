@@ -145,10 +145,17 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         _never_ran(item, call, report)
     if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
         report.when = "setup"
-    scalars = item.stash.get(SCALARS, None)
-    if scalars is None or call.when == "teardown":
-        return
-    del item.stash[SCALARS]
+    scalars = item.stash.get(SCALARS, None) if call.when != "teardown" else None
+    if scalars is not None:
+        del item.stash[SCALARS]
+        _tell(item, report, scalars)
+    lines = run_of(item.config).journal.take_lines()
+    if scalars is not None or lines:
+        report.__dict__["agenteval"] = json.dumps({"scalars": scalars, "lines": lines})
+
+
+def _tell(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:
+    """Give other programs the scalars as properties, those of an earlier rerun replaced."""
     if report.skipped and not hasattr(report, "wasxfail"):
         report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
     properties = [
@@ -157,8 +164,6 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
     item.user_properties[:] = [*others, *properties]
     report.user_properties = list(item.user_properties)
-    lines = run_of(item.config).journal.take_lines()
-    report.__dict__["agenteval"] = json.dumps({**scalars, **({"lines": lines} if lines else {})})
 
 
 def mask_secrets(report: pytest.TestReport, redactor: Redactor) -> None:

@@ -49,15 +49,9 @@ class Usage:
         def plus(a: int | None, b: int | None) -> int | None:
             return b if a is None else a if b is None else a + b
 
-        both = (self.tokens, other.tokens)
-        return Usage(
-            input=plus(self.input, other.input),
-            output=plus(self.output, other.output),
-            cache_read=plus(self.cache_read, other.cache_read),
-            cache_write=plus(self.cache_write, other.cache_write),
-            reasoning=plus(self.reasoning, other.reasoning),
-            total=plus(*both),
-        )
+        names = ("input", "output", "cache_read", "cache_write", "reasoning")
+        parts = {name: plus(getattr(self, name), getattr(other, name)) for name in names}
+        return Usage(**parts, total=plus(self.tokens, other.tokens))
 
 
 @dataclass(frozen=True, slots=True)

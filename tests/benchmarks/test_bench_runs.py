@@ -1,4 +1,4 @@
-"""What a run costs: nothing where there are no cases, little for each case, and calls overlap.
+"""What a run costs: nothing where there are no cases, little for each case.
 
 Speed is held as figures of one machine in one run, compared with each other; ``-rA`` prints them.
 """
@@ -9,10 +9,7 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
-
-import pytest
 
 PAIRS = 20
 CASES = 200
@@ -26,13 +23,6 @@ def cpu_of(path: Path, *args: str) -> float:
     assert done.returncode == 0, done.stdout + done.stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def wall_of(path: Path, *args: str) -> float:
-    """Wall seconds of the same."""
-    started = time.monotonic()
-    cpu_of(path, *args)
-    return time.monotonic() - started
 
 
 def test_one_plain_test_costs_at_most_10_ms_more(tmp_path: Path) -> None:
@@ -83,15 +73,3 @@ def test_200_cases_cost_at_most_a_second_more_than_200_test_files(tmp_path: Path
         extra.append(cpu_of(tmp_path / "cases") - cpu_of(tmp_path / "plain"))
     print(f"CPU of {CASES} cases above {CASES} plain files: median {statistics.median(extra):.2f} s")
     assert statistics.median(extra) <= 1.0
-
-
-@pytest.mark.parametrize(("count", "overlap", "ideal"), [(40, 40, 0.5), (200, 16, 6.5)])
-def test_calls_overlap(tmp_path: Path, count: int, overlap: int, ideal: float) -> None:
-    build_cases(tmp_path / "slow", nap=0.5, count=count)
-    build_cases(tmp_path / "fast", nap=0.0, count=count)
-    option = ("--agent-concurrency", str(overlap))
-    slow = statistics.median(wall_of(tmp_path / "slow", *option) for _ in range(5))
-    fast = statistics.median(wall_of(tmp_path / "fast", *option) for _ in range(5))
-    beside = wall_of(tmp_path / "slow", "-n", "4") if count == 40 else None
-    print(f"{count} cases of 0.5 s at K = {overlap}: {slow:.2f} s, of 0 s: {fast:.2f} s; -n 4: {beside}")
-    assert slow <= ideal + 1.3 * fast
