@@ -20,6 +20,7 @@ def run_info(run: Run, command: Sequence[str]) -> dict[str, Any]:
     from pytest_agenteval import __version__
 
     settings = run.settings
+    card = _scorecard(run.root)
     return {
         "label": settings.label,
         "plugin_version": __version__,
@@ -29,7 +30,17 @@ def run_info(run: Run, command: Sequence[str]) -> dict[str, Any]:
         "selection": list(settings.select),
         "config": shown_settings(settings, run.redactor.text),
         "context_hash": context_hash(run.root, run.project.context_files),
+        **({"scorecard": card} if card is not None else {}),
     }
+
+
+def _scorecard(root: Path) -> list[dict[str, Any]] | None:
+    """The eight lines about the project's governance files, where there are any."""
+    if not ((root / "datasets").is_dir() or (root / "policies").is_dir()):
+        return None
+    from pytest_agenteval.checks.policy.scorecard import project_scorecard
+
+    return project_scorecard(root)
 
 
 def shown_settings(settings: Settings, redact: Callable[[str], str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from checks_kit import House, call, evidence, faults, judged, parsed, table
 
 from pytest_agenteval.checks.policy.files import load_governance
-from pytest_agenteval.checks.policy.scorecard import scorecard
+from pytest_agenteval.checks.policy.scorecard import project_scorecard, scorecard
 from pytest_agenteval.errors import CheckFailed
 
 BUNDLE = """\
@@ -441,6 +441,7 @@ def test_nothing_at_all(tmp_path):
     found = load_governance(tmp_path)
     assert (found.policy, found.bundles, found.models, found.pii) == (None, (), {}, {})
     assert not any(line.yes for line in scorecard(found))
+    assert project_scorecard(tmp_path) is None
 
 
 def test_scorecard(project, tmp_path):
@@ -457,6 +458,11 @@ def test_scorecard(project, tmp_path):
         ("measures with filters", True),
     ]
     assert lines[2].detail == "3 columns in 1 tables"
+    assert project_scorecard(tmp_path)[2] == {
+        "name": "PII columns declared",
+        "yes": True,
+        "detail": "3 columns in 1 tables",
+    }
     assert lines[7].detail == "1 of 2 measures"
     (tmp_path / "datasets/b").mkdir()
     (tmp_path / "datasets/b/dataset.yaml").write_text("tables: []\n")

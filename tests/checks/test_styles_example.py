@@ -37,6 +37,23 @@ def test_all_three_suites_pass(styles: pytest.Pytester) -> None:
     result.assert_outcomes(passed=10)
 
 
+def test_the_report_has_the_scorecard(styles: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> None:
+    result = styles.runpytest("-o", "asyncio_default_fixture_loop_scope=function", "datasets")
+    result.stdout.fnmatch_lines(["governance: 7 of 8 (no: require_contract)"])
+    (file,) = (styles.path / "tests" / "outputs").glob("results_*.json")
+    assert json.loads(file.read_text(encoding="utf-8"))["run"]["scorecard"][6] == {
+        "name": "cases present",
+        "yes": True,
+        "detail": "3 cases",
+    }
+    capsys.readouterr()
+    assert main(["report", str(file), "--format", "markdown"]) == 0
+    assert (
+        "| require_contract | **no** | the policy requires a contract |"
+        in capsys.readouterr().out.replace("\\", "")
+    )
+
+
 def test_an_assistant_that_forgets_the_policy_fails(styles: pytest.Pytester) -> None:
     assistant = styles.path / "assistant.py"
     text = assistant.read_text(encoding="utf-8")

@@ -52,6 +52,7 @@ def markdown_summary(document: Document, title: str = "Agent evaluation") -> str
     if len(shown) < len(cases):
         lines += [f"{counted(len(cases) - len(shown), 'more case')} not listed.", ""]
     several = len(document.header["by_model"]) > 1
+    lines += list(_scorecard(document))
     lines += list(_failures(document))
     lines += [
         f"- flaky: {markdown(case_name(case, several))} {marks_of(case)}"
@@ -64,6 +65,18 @@ def _gate(gate: dict[str, object]) -> Iterator[str]:
     if "text" in gate:
         yield f"- {'holds' if gate.get('holds') else '**does not hold**'}: {markdown(str(gate['text']))}"
         yield ""
+
+
+def _scorecard(document: Document) -> Iterator[str]:
+    """The governance scorecard of the project, line by line."""
+    lines = [line for line in document.run.get("scorecard") or () if isinstance(line, dict)]
+    if not lines:
+        return
+    yield from ("### Governance", "", "| | | |", "|---|---|---|")
+    for line in lines:
+        cells = (line.get("name"), "yes" if line.get("yes") else "**no**", line.get("detail"))
+        yield f"| {markdown(str(cells[0]))} | {cells[1]} | {markdown(str(cells[2]))} |"
+    yield ""
 
 
 def _failures(document: Document) -> Iterator[str]:

@@ -236,6 +236,16 @@ def _run_notes(run: Mapping[str, Any]) -> Iterator[Line]:
             holds = bool(gate.get("holds"))
             word = "holds" if holds else "fails"
             yield Line(f"gate {word}: {one_line(str(gate['text']))}", "green" if holds else "red")
+    yield from _scorecard(run)
+
+
+def _scorecard(run: Mapping[str, Any]) -> Iterator[Line]:
+    """The governance scorecard in one line: how many of its lines hold, and which do not."""
+    lines = [line for line in run.get("scorecard") or () if isinstance(line, Mapping)]
+    missing = [one_line(str(line.get("name"))) for line in lines if not line.get("yes")]
+    if lines:
+        rest = f" (no: {', '.join(missing)})" if missing else ""
+        yield Line(f"governance: {len(lines) - len(missing)} of {len(lines)}{rest}")
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

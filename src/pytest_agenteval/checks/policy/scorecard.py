@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-from pytest_agenteval.checks.policy.files import Governance, Policy
+from pytest_agenteval.checks.policy.files import BUNDLES, POLICY, Governance, Policy, load_governance
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +41,10 @@ def scorecard(governance: Governance) -> tuple[ScoreLine, ...]:
         ScoreLine("cases present", cases > 0, f"{cases} cases"),
         ScoreLine("measures with filters", filtered > 0, f"{filtered} of {len(measures)} measures"),
     )
+
+
+def project_scorecard(root: Path) -> list[dict[str, Any]] | None:
+    """The scorecard of a project as plain values; ``None`` where it has neither bundle nor policy."""
+    if not (root / POLICY).is_file() and not any(root.glob(BUNDLES)):
+        return None
+    return [asdict(line) for line in scorecard(load_governance(root))]
