@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS: dict[str, str] = {
+    "add": "a new case from an answer or from conversations; a person's verdict on an answer",
     "check": "every fault of every case file at once; with --references every reference run twice",
     "diff": "what got worse between two runs (exit 1 when something did)",
     "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",

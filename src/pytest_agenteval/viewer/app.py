@@ -54,7 +54,7 @@ class Viewer:
             static=False,
             folder=str(self.library.folder),
             read_only=self.access.read_only,
-            form_token=self.access.form_token,
+            form_token="" if self.access.read_only else self.access.form_token,
             **values,
         )
         return HTMLResponse(text, status)
@@ -332,7 +332,7 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     draft = draft_of(
         document.entry(number - 1), {"results": listed.path.name}, form.get("name", "").strip() or None
     )
-    place = save_case(case_folder(viewer.root, row.path), draft)
+    place, _ = save_case(case_folder(viewer.root, row.path), draft)
     shown = place.resolve().relative_to(viewer.root.resolve()).as_posix()
     target = f"{ServerLinks(listed.id).attempt(number)}?{urlencode({'saved': shown})}#save"
     return RedirectResponse(target, 303)

@@ -97,7 +97,9 @@ def trends(lines: Sequence[RunLine]) -> list[tuple[str, str, Markup]]:
         if len(known) < 2:
             continue
         words = f"{name} over {len(done)} runs: {shown(known[0])} first, {shown(known[-1])} last"
-        found.append((name, shown(known[-1]), trend(values, labels, words, top=top, kind=kind)))
+        scale = ("100 %" if top else shown(max(known)), "0")
+        line = trend(values, labels, words, top=top, kind=kind, scale=scale)
+        found.append((name, shown(known[-1]), line))
     return found
 
 

@@ -15,6 +15,7 @@ from pytest_agenteval.reports.text import safe
 from pytest_agenteval.results.load import table_of
 
 HEAD = "# made by agenteval from an answer: nobody has checked the reference yet\n"
+DISLIKED = "# a person did not like this answer: its SQL may well be wrong\n"
 EXPECTED_ROWS = 50
 """Rows of an answer that become expected rows, where the agent ran no SQL."""
 
@@ -107,7 +108,7 @@ def case_text(draft: Draft) -> str:
 
     Dumper.add_representer(str, text)
     body = yaml.dump(_tidy(draft.keys()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return HEAD + str(body)
+    return HEAD + (DISLIKED if draft.source.get("rating") == "down" else "") + str(body)
 
 
 def _tidy(value: Any) -> Any:
@@ -128,10 +129,11 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:60].strip("_-").lower() or "case"
 
 
-def save_case(folder: Path, draft: Draft) -> Path:
+def save_case(folder: Path, draft: Draft) -> tuple[Path, bool]:
     """Write the draft to a new file in ``folder``; ``name_2.yml`` where there is one. Never overwrites.
 
-    Raises ``OSError``.
+    Returns the file and whether it is new: a case that asks and expects the same, saved before, is not
+    saved again. Raises ``OSError``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = case_text(draft)
@@ -139,15 +141,29 @@ def save_case(folder: Path, draft: Draft) -> Path:
     number = 1
     while True:
         place = folder / (f"{stem}.yml" if number == 1 else f"{stem}_{number}.yml")
-        taken = place.with_suffix(".yaml").exists()
+        other = place.with_suffix(".yaml")
         try:
-            if not taken:
+            if not other.exists():
                 with open(place, "x", encoding="utf-8") as file:
                     file.write(text)
-                return place
+                return place, True
         except FileExistsError:
-            pass
+            other = place
+        if _same_case(other, text):
+            return other, False
         number += 1
+
+
+def _same_case(place: Path, text: str) -> bool:
+    """Whether a file asks and expects what ``text`` does."""
+    import yaml
+
+    try:
+        held, made = (yaml.safe_load(source) for source in (place.read_text(encoding="utf-8"), text))
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    names = ("prompt", "sql", "expected", "outcome", "database")
+    return isinstance(held, dict) and all(held.get(name) == made.get(name) for name in names)
 
 
 def case_folder(root: Path, path: str | None) -> Path:

@@ -6,9 +6,13 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_agenteval.errors import AgentEvalError
 from pytest_agenteval.viewer.security import Access, is_loopback, new_token
+
+if TYPE_CHECKING:
+    from uvicorn import Server
 
 
 class CannotServe(AgentEvalError):
@@ -71,8 +75,11 @@ def _bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(folder: Path, root: Path, binding: Binding, started: Callable[[], object] | None = None) -> None:
-    """Serve until interrupted. Raises ``CannotServe`` without starlette and uvicorn."""
+def make_server(folder: Path, root: Path, binding: Binding) -> Server:
+    """The server for the results in ``folder``; ``run(sockets=...)`` starts it, ``should_exit`` ends it.
+
+    Raises ``CannotServe`` without starlette and uvicorn.
+    """
     try:
         import uvicorn
 
@@ -93,7 +100,12 @@ def serve(folder: Path, root: Path, binding: Binding, started: Callable[[], obje
         loop="asyncio",
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def serve(folder: Path, root: Path, binding: Binding, started: Callable[[], object] | None = None) -> None:
+    """Serve until interrupted; ``started`` is called when the sockets answer. Raises ``CannotServe``."""
+    server = make_server(folder, root, binding)
     if started is not None:
         started()
     server.run(sockets=list(binding.sockets))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-WIDTH, HEIGHT, EDGE = 560, 96, 8
+WIDTH, HEIGHT, EDGE, LEFT = 560, 96, 8, 42
 
 
 def bar(rate: float | None, ends: Sequence[float] | None = None) -> Markup:
@@ -34,18 +34,20 @@ def trend(
     *,
     top: float | None = None,
     kind: str = "rate",
+    scale: tuple[str, str] = ("100 %", "0"),
 ) -> Markup:
     """A line over runs, oldest first; gaps where a value is unknown. ``labels`` are shown on hover.
 
-    ``top`` fixes the upper end of the scale (100 for rates); else it is the largest value.
+    ``top`` fixes the upper end of the scale (100 for rates); else it is the largest value. ``scale``:
+    what stands at its upper and lower end.
     """
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return Markup("")
     high = top if top is not None else max(known) or 1.0
-    step = (WIDTH - 2 * EDGE) / max(len(values) - 1, 1)
+    step = (WIDTH - LEFT - EDGE) / max(len(values) - 1, 1)
     points = [
-        None if value is None else (EDGE + step * i, HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * value / high)
+        None if value is None else (LEFT + step * i, HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * value / high)
         for i, value in enumerate(values)
     ]
     lines = Markup("").join(
@@ -58,7 +60,9 @@ def trend(
         if point is not None
     )
     rule = Markup('<line class="trend-rule" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>')
-    rules = rule.format(EDGE, WIDTH - EDGE, EDGE) + rule.format(EDGE, WIDTH - EDGE, HEIGHT - EDGE)
+    rules = rule.format(LEFT, WIDTH - EDGE, EDGE) + rule.format(LEFT, WIDTH - EDGE, HEIGHT - EDGE)
+    for word, height in zip(scale, (EDGE + 3, HEIGHT - EDGE + 3), strict=True):
+        rules += Markup('<text x="{}" y="{}" aria-hidden="true">{}</text>').format(LEFT - 6, height, word)
     return Markup(
         '<svg class="trend trend-{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>'
     ).format(kind, WIDTH, HEIGHT, title, rules, lines, dots)
