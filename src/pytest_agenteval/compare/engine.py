@@ -123,7 +123,8 @@ class PlainEngine:
         """The share of rows in which the two columns agree, as bags (of two rows at least)."""
         sizes = (self.expected.row_count, self.actual.row_count)
         rows = max(min(sizes), min(2, max(sizes)), 1)
-        return (sizes[0] - len(self.pair([(e, a)]).lost)) / rows
+        found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0])
+        return (sizes[0] - len(found.lost)) / rows
 
 
 def paired(expected: list[Cell], actual: list[Cell], reading: Reading, options: Any) -> PairedColumn:

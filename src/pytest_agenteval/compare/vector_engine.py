@@ -21,6 +21,7 @@ from pytest_agenteval.compare.vectors import Coder, Numbers, VectorSide, read_si
 from pytest_agenteval.table import Table
 
 Rows = NDArray[np.int64]
+MOST_EXACT = 20_000
 
 
 class ContentCoder(Coder):
@@ -222,20 +223,25 @@ def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
 
 
 def _hits(column: VectorColumn, rows: tuple[int, int]) -> int:
-    """About how many rows of a column pair find a partner (numbers: anything near on the other side)."""
+    """How many rows of a column pair find a partner (of many numbers: about how many)."""
     matcher = Matcher([column], rows)
-    ids_e, ids_a = hash_rows(matcher.left, rows[0]), hash_rows(matcher.right, rows[1])
-    if not column.rules:
-        mine, count = np.unique(ids_e, return_counts=True)
-        theirs, other = np.unique(ids_a, return_counts=True)
-        _, left, right = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
-        return int(np.minimum(count[left], other[right]).sum())
-    rule = column.rules[0]
-    x = rule.expected.floats if rule.expected.present is None else rule.expected.floats[rule.expected.present]
-    y = np.sort(
-        rule.actual.floats if rule.actual.present is None else rule.actual.floats[rule.actual.present]
+    if max(rows) <= MOST_EXACT:
+        return int((matcher.pair(full=True).partner >= 0).sum())
+    present = [np.zeros(n, bool) for n in rows]
+    near = 0
+    if column.rules:
+        rule = column.rules[0]
+        for side, numbers in zip(present, (rule.expected, rule.actual), strict=True):
+            side[:] = True if numbers.present is None else numbers.present
+        x = rule.expected.floats[present[0]]
+        y = np.sort(rule.actual.floats[present[1]])
+        far = reach(rule.base, x)
+        low, high = np.searchsorted(y, x - far, "left"), np.searchsorted(y, x + far, "right")
+        near = min(int((high > low).sum()), len(y))
+    ids = (
+        hash_rows(side, n)[~mask]
+        for side, n, mask in zip((matcher.left, matcher.right), rows, present, strict=True)
     )
-    near = reach(rule.base, x)
-    low, high = np.searchsorted(y, x - near, "left"), np.searchsorted(y, x + near, "right")
-    nulls = min(rows[0] - len(x), rows[1] - len(y))
-    return min(int((high > low).sum()), len(y)) + nulls
+    (mine, count), (theirs, other) = (np.unique(hashes, return_counts=True) for hashes in ids)
+    _, left, right = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    return near + int(np.minimum(count[left], other[right]).sum())

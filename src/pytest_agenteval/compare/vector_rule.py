@@ -111,7 +111,12 @@ class VectorRule:
         unequal = np.asarray(x != y)
         if self._exact:
             for row in np.flatnonzero(~unequal):
-                unequal[row] = mine.at(int(es[row])) != theirs.at(int(as_[row]))
+                one_number, another = mine.at(int(es[row])), theirs.at(int(as_[row]))
+                unequal[row] = (
+                    one_number != another
+                    and not isinstance(one_number, float)
+                    and not isinstance(another, float)
+                )
         return unequal
 
     @property
@@ -154,7 +159,8 @@ class VectorRule:
             return rows
         base, d = self.base, gap[sure]
         size = np.maximum(np.abs(x[sure]), np.abs(y[sure]))
-        noise = 2 * np.spacing(size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            noise = 2 * np.spacing(size)
         half = 0.5 * 10.0 ** -(base.decimals or 0)
         guarded = np.zeros(len(sure), bool)
         within = np.ones(len(sure), bool)
@@ -183,4 +189,5 @@ def reach(rule: NumberRule, x: Floats) -> Floats:
     elif rule.decimals is not None:
         unit = 10.0**-rule.decimals
         near = np.maximum(near, unit + rule.atol + rule.rtol * (size + unit))
-    return np.asarray(near * (1 + 1e-9) + 8 * np.spacing(size), np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(near * (1 + 1e-9) + 8 * np.spacing(size), np.float64)

@@ -275,7 +275,9 @@ def _floats(array: pa.Array, reading: Reading) -> VectorSide | None:
     nulls = nulls_of(array)
     if pa.types.is_floating(kind):
         values = filled(array, 0.0).astype(np.float64)
-        single = reading.single and bool(np.all((values == values.astype(np.float32)) | ~np.isfinite(values)))
+        with np.errstate(over="ignore"):
+            short = values.astype(np.float32)
+        single = reading.single and bool(np.all((values == short) | ~np.isfinite(values)))
         if reading.single and not single:
             return None
         return _number_side(Numbers(values, single=single), reading, nulls)
