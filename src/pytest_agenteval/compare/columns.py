@@ -51,6 +51,9 @@ def map_columns(engine: Any, options: ComparisonOptions) -> ColumnMap:
     return finder.result()
 
 
+MOST_MEASURED = 900
+
+
 class _Finder:
     def __init__(
         self, engine: PlainEngine, expected: list[str], actual: list[str], es: list[int], as_: list[int]
@@ -100,18 +103,26 @@ class _Finder:
 
     def _likely(self, es: list[int], as_: list[int], least: float) -> list[tuple[int, int]]:
         """As many columns of the same bag as possible, then the most agreeing ones."""
-        agree = {
-            (e, a): 1.0 if self.engine.alike(e, a) else self.engine.agreement(e, a) for e in es for a in as_
-        }
-        best = _paired(es, as_, {pair for pair, share in agree.items() if share == 1.0}, agree)
+        agree = {(e, a): 1.0 for e in es for a in as_ if self.engine.alike(e, a)}
+        best = _paired(es, as_, agree)
         rest_e = [e for e in es if all(e != done for done, _ in best)]
         rest_a = [a for a in as_ if all(a != done for _, done in best)]
-        usable = {pair for pair, share in agree.items() if share >= least}
-        best += _paired(rest_e, rest_a, usable, agree)
-        if len(best) < min(len(es), len(as_)):
-            other = _paired(es, as_, usable, agree)
+        self._measure(rest_e, rest_a, least, agree)
+        best += _paired(rest_e, rest_a, agree)
+        if len(best) < min(len(es), len(as_)) and len(es) * len(as_) <= MOST_MEASURED:
+            self._measure(es, as_, least, agree)
+            other = _paired(es, as_, agree)
             best = other if len(other) > len(best) else best
         return best
+
+    def _measure(
+        self, es: list[int], as_: list[int], least: float, agree: dict[tuple[int, int], float]
+    ) -> None:
+        for e in es:
+            for a in as_:
+                if (e, a) not in agree:
+                    share = self.engine.agreement(e, a)
+                    agree.update({(e, a): share} if share >= least else {})
 
     def by_value(self) -> None:
         es, as_ = self.open()
@@ -131,12 +142,11 @@ class _Finder:
         return ColumnMap(pairs, self.how, tuple(missing), tuple(extra), self.ambiguous)
 
 
-def _paired(
-    es: list[int], as_: list[int], usable: set[tuple[int, int]], agree: dict[tuple[int, int], float]
-) -> list[tuple[int, int]]:
-    """As many usable pairs as there can be, the most agreeing tried first."""
-    edges = [
-        sorted((j for j, a in enumerate(as_) if (e, a) in usable), key=lambda j: -agree[e, as_[j]])
-        for e in es
-    ]
-    return [(es[i], as_[j]) for i, j in hopcroft_karp(edges, len(as_))]
+def _paired(es: list[int], as_: list[int], agree: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
+    """As many pairs as there can be, the most agreeing tried first."""
+
+    def edges(e: int) -> list[int]:
+        found = [j for j, a in enumerate(as_) if (e, a) in agree]
+        return sorted(found, key=lambda j: -agree[e, as_[j]])
+
+    return [(es[i], as_[j]) for i, j in hopcroft_karp([edges(e) for e in es], len(as_))]

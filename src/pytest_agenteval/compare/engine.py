@@ -105,7 +105,13 @@ class PlainEngine:
         """An injective assignment of answered columns under which whole rows agree."""
         from pytest_agenteval.compare.search import assign
 
-        return assign(self, fixed, es, as_)
+        found, cut_short = assign(self, fixed, es, as_)
+        if not cut_short:
+            return found, False
+        # Columns this much alike need colours, which are worth loading the array library for.
+        from pytest_agenteval.compare.vector_engine import VectorEngine
+
+        return VectorEngine(self.expected, self.actual, self.options).assign(fixed, es, as_)
 
     def leniency(self, e: int, a: int, pairing: Pairing) -> tuple[int, int, int]:
         """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def tie_runs(engine: Any, columns: ColumnMap, order: Sequence[int] | None) -> li
     if order is None or any(e not in partners for e in order):
         return [range(i, i + 1) for i in range(size)]
     starts = engine.run_starts([(e, partners[e]) for e in order])
-    return [range(a, b) for a, b in zip(starts, [*starts[1:], size], strict=True)]
+    return [range(a, b) for a, b in itertools.pairwise([*starts, size])]
 
 
 def diagnose_order(scene: Scene) -> Diagnosis | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_agenteval.compare.numbers import as_float
 
-SEARCH_BUDGET = 1_500_000
+SEARCH_BUDGET = 400_000
 
 
 def assign(

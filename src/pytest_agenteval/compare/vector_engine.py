@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.cells import Reading
@@ -124,7 +125,10 @@ class VectorEngine:
         new[:1] = True
         for e, a in keys:
             column = self.column(e, a)
-            arrays: list[Any] = [column.expected.classes, column.expected.values]
+            sort_key = column.expected
+            arrays: list[Any] = [sort_key.classes, sort_key.values]
+            if sort_key.texts is not None:
+                arrays[1] = np.asarray(pc.dictionary_encode(sort_key.texts, null_encoding="encode").indices)
             arrays += [rule.expected.floats for rule in column.rules]
             for array in arrays:
                 if array is not None:
@@ -176,6 +180,8 @@ class VectorEngine:
         close = rounded = small = 0
         rows = np.flatnonzero(pairing.partner >= 0)
         for rule in self.column(e, a).rules:
+            if not rule.differed:
+                continue
             es = rows if rule.expected.present is None else rows[rule.expected.present[rows]]
             grades = rule.grade(es, pairing.partner[es])
             close += int((grades == CLOSE).sum())

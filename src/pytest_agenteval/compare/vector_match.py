@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.numbers import NO
@@ -21,6 +23,7 @@ from pytest_agenteval.compare.vectors import NUMBER_CLASS, VALUE_CLASS, Keys
 Rows = NDArray[np.int64]
 MOST_EDGES = 20_000_000
 CHUNK = 2_000_000
+BLOCK = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +54,24 @@ _ODD = [np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB
 
 
 def hash_rows(keys: Sequence[Keys], rows: int) -> NDArray[np.uint64]:
-    """64 bits per row over the exact parts of its cells."""
+    """64 bits per row over the exact parts of its cells (in blocks that stay in the cache)."""
     out = np.full(rows, np.uint64(0x243F6A8885A308D3))
-    for key in keys:
-        if key.values is not None:
-            out ^= key.values.view(np.uint64) * _ODD[0]
-        if key.classes is not None:
-            out ^= (key.classes.astype(np.uint64) + np.uint64(7)) * _ODD[1]
-        if key.values is not None or key.classes is not None:
-            out *= _ODD[2]
-            out ^= out >> np.uint64(29)
+    spare = np.empty(BLOCK, np.uint64)
+    for start in range(0, rows, BLOCK):
+        block = out[start : start + BLOCK]
+        work = spare[: len(block)]
+        for key in keys:
+            if key.values is not None:
+                np.multiply(key.values[start : start + BLOCK].view(np.uint64), _ODD[0], out=work)
+                block ^= work
+            if key.classes is not None:
+                np.multiply(key.classes[start : start + BLOCK], _ODD[1], out=work, dtype=np.uint64)
+                work += _ODD[0]
+                block ^= work
+            if key.values is not None or key.classes is not None:
+                block *= _ODD[2]
+                np.right_shift(block, np.uint64(29), out=work)
+                block ^= work
     return out
 
 
@@ -70,7 +81,7 @@ def exact_ids(
     """Ids that are equal exactly where all exact parts are: the way out of a hash collision."""
     ids = np.zeros(rows[0] + rows[1], np.int64)
     for one, two in zip(left, right, strict=True):
-        for mine, theirs in ((one.values, two.values), (one.classes, two.classes)):
+        for mine, theirs in (_exact_values(one, two), (one.classes, two.classes)):
             if mine is None and theirs is None:
                 continue
             a = np.zeros(rows[0], np.int64) if mine is None else mine.astype(np.int64)
@@ -79,6 +90,16 @@ def exact_ids(
             ids = np.unique(ids * (codes.max() + 1) + codes, return_inverse=True)[1] if len(codes) else ids
     unsigned = ids.astype(np.uint64)
     return unsigned[: rows[0]], unsigned[rows[0] :]
+
+
+def _exact_values(one: Keys, two: Keys) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """Values that are equal exactly where the cells are (texts are encoded, not hashed)."""
+    if one.texts is None or two.texts is None:
+        return one.values, two.values
+    both = pa.chunked_array([one.texts.cast(pa.large_string()), two.texts.cast(pa.large_string())])
+    chunks = pc.dictionary_encode(both, null_encoding="encode").chunks
+    codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
+    return codes[0], codes[1]
 
 
 def leveled(columns: Sequence[VectorColumn], rows: tuple[int, int]) -> tuple[list[Keys], list[Keys]]:
@@ -103,7 +124,7 @@ def _level(keys: Keys, classes: bool, values: bool, rows: int) -> Keys:
     full = keys.values
     if values and full is None:
         full = np.zeros(rows, np.int64)
-    return Keys(own, full)
+    return Keys(own, full, keys.texts)
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -151,7 +172,7 @@ class Matcher:
             e, a, same = _sorted(ids_e, ids_a, es, as_)
         if not same and not full:
             return failed
-        done = self._pair_groups(ids_e, ids_a, e, a, partner, full)
+        done = self._pair_groups((ids_e, ids_a), e, a, partner, same, full)
         if not done:
             return VectorPairing(np.full(self.rows[0], -1, np.int64), as_, False, self.exhausted)
         used = np.zeros(self.rows[1], bool)
@@ -163,35 +184,32 @@ class Matcher:
     def _equal(self, e: Rows, a: Rows) -> bool:
         """Whether all exact parts agree along two orders of rows."""
         for one, two in zip(self.left, self.right, strict=True):
-            if (
-                one.values is not None
-                and two.values is not None
-                and not np.array_equal(one.values[e], two.values[a])
-            ):
+            if one.texts is not None and two.texts is not None:
+                if not pc.take(one.texts, pa.array(e)).equals(pc.take(two.texts, pa.array(a))):
+                    return False
+            elif not _same(one.values, two.values, e, a):
                 return False
-            if (
-                one.classes is not None
-                and two.classes is not None
-                and not np.array_equal(one.classes[e], two.classes[a])
-            ):
+            if not _same(one.classes, two.classes, e, a):
                 return False
         return True
 
     def _pair_groups(
         self,
-        ids_e: NDArray[np.uint64],
-        ids_a: NDArray[np.uint64],
+        ids: tuple[NDArray[np.uint64], NDArray[np.uint64]],
         e: Rows,
         a: Rows,
         partner: Rows,
+        same: bool,
         full: bool,
     ) -> bool:
         """Pair group by group; False when no perfect pairing exists and ``full`` is off."""
-        sorted_e, sorted_a = ids_e[e], ids_a[a]
+        sorted_e, sorted_a = ids[0][e], ids[1][a]
         first_e = np.flatnonzero(np.r_[True, sorted_e[1:] != sorted_e[:-1]][: len(sorted_e)])
         groups, count_e = sorted_e[first_e], np.diff(np.r_[first_e, len(sorted_e)])
-        first_a = np.searchsorted(sorted_a, groups, "left")
-        count_a = np.searchsorted(sorted_a, groups, "right") - first_a
+        first_a, count_a = first_e, count_e
+        if not same:
+            first_a = np.searchsorted(sorted_a, groups, "left")
+            count_a = np.searchsorted(sorted_a, groups, "right") - first_a
         if not self.rules:
             self._pair_in_order(e, a, first_e, count_e, first_a, count_a, partner)
             return True
@@ -381,6 +399,11 @@ def _sorted(
     """Rows of both sides sorted by their ids, and whether the ids are the same bag."""
     e, a = es[np.argsort(ids_e[es])], as_[np.argsort(ids_a[as_])]
     return e, a, len(e) == len(a) and bool(np.array_equal(ids_e[e], ids_a[a]))
+
+
+def _same(one: NDArray[Any] | None, two: NDArray[Any] | None, e: Rows, a: Rows) -> bool:
+    """Whether two arrays agree along two orders of rows."""
+    return one is None or two is None or bool(np.array_equal(one[e], two[a]))
 
 
 def _held(rule: VectorRule, es: Rows) -> NDArray[np.bool_]:

@@ -19,12 +19,16 @@ FINEST = 330
 
 @dataclass(slots=True)
 class VectorRule:
-    """``NumberRule`` for the numbers of a whole column pair; what columns show is measured on demand."""
+    """``NumberRule`` for the numbers of a whole column pair; what columns show is measured on demand.
+
+    ``differed``: some pair that was graded held two different numbers.
+    """
 
     options: ColumnOptions
     expected: Numbers
     actual: Numbers
     integer: bool = False
+    differed: bool = False
     _rules: dict[int, NumberRule] = field(default_factory=dict)
 
     @property
@@ -49,7 +53,9 @@ class VectorRule:
     def rule(self, gap: float) -> NumberRule:
         """The rule as it acts on differences of ``gap`` and more."""
         base = self.base
-        finest = FINEST if gap <= 0 else min(FINEST, max(0, math.floor(-math.log10(2 * gap)) + 1))
+        finest = FINEST
+        if gap > 0:
+            finest = 0 if gap > 1 else min(FINEST, math.floor(-math.log10(2 * gap)) + 1)
         if finest not in self._rules:
             self._rules[finest] = NumberRule(
                 base.rtol, base.atol, base.decimals, base.guard, base.significant, self._shown(base, finest)
@@ -82,6 +88,7 @@ class VectorRule:
         unequal = np.flatnonzero(self._unequal(es, as_, x, y))
         if not len(unequal):
             return grades
+        self.differed = True
         x, y = x[unequal], y[unequal]
         with np.errstate(over="ignore", invalid="ignore"):
             gap = np.abs(x - y)
@@ -182,12 +189,12 @@ class VectorRule:
 
 def reach(rule: NumberRule, x: Floats) -> Floats:
     """``NumberRule.reach`` on an array."""
-    size = np.abs(x)
-    near = rule.atol + rule.rtol * size
-    if rule.significant is not None:
-        near = np.maximum(near, 20 * size * 10.0 ** (1 - rule.significant))
-    elif rule.decimals is not None:
-        unit = 10.0**-rule.decimals
-        near = np.maximum(near, unit + rule.atol + rule.rtol * (size + unit))
     with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(x)
+        near = rule.atol + rule.rtol * size
+        if rule.significant is not None:
+            near = np.maximum(near, 20 * size * 10.0 ** (1 - rule.significant))
+        elif rule.decimals is not None:
+            unit = 10.0**-rule.decimals
+            near = np.maximum(near, unit + rule.atol + rule.rtol * (size + unit))
         return np.asarray(near * (1 + 1e-9) + 8 * np.spacing(size), np.float64)

@@ -69,7 +69,8 @@ class VectorScene(Scene):
     def total(self, position: int, expected: bool) -> Number | None:
         """The sum of a numeric column; ``None`` where it holds no number but 0."""
         keys, numbers = self._sides(expected)[position]
-        total = sum(float(n.floats.sum()) for n in numbers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = sum(float(n.floats.sum()) for n in numbers)
         some = any(bool(n.floats.any()) for n in numbers)
         if not numbers and keys.values is not None:
             values = keys.values if keys.classes is None else keys.values[keys.classes == VALUE_CLASS]

@@ -35,11 +35,13 @@ class Keys:
     """The exact part of a column: equal cells have equal class and value.
 
     ``classes`` is ``None`` where every cell is a plain value; ``values`` is ``None`` where no cell
-    has one to compare (a column of numbers under tolerance).
+    has one to compare (a column of numbers under tolerance). With ``texts`` the values are hashes of
+    them, so equal values are only likely equal.
     """
 
     classes: Classes | None
     values: Ints | None
+    texts: pa.Array | None = None
 
 
 @dataclass(slots=True)
@@ -414,6 +416,10 @@ def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide
     arrays = [arrow_of(expected), arrow_of(actual)]
     if any(a is None or not (pa.types.is_string(a.type) or pa.types.is_large_string(a.type)) for a in arrays):
         return None
+    if not reading.fold and not reading.null_as_empty:
+        hashed = [hashed_texts(a) for a in arrays if a is not None]
+        if hashed[0] is not None and hashed[1] is not None:
+            return hashed[0], hashed[1]
     both = pa.chunked_array([a.cast(pa.large_string()) for a in arrays if a is not None])
     coded = pc.dictionary_encode(both)
     words = coded.chunk(0).dictionary
@@ -428,6 +434,56 @@ def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide
             nulls = empty if nulls is None else nulls | empty
         sides.append(VectorSide(_plain_keys(values, nulls), []))
     return sides[0], sides[1]
+
+
+def hashed_texts(array: pa.Array) -> VectorSide | None:
+    """Plain short texts as 64-bit hashes of their bytes, eight at a time; ``None`` for other texts.
+
+    Other texts: not ASCII, blanks around them, or long ones (those are encoded instead).
+    """
+    wide = pa.types.is_large_string(array.type)
+    _, offsets_buffer, data_buffer = array.buffers()
+    if not len(array) or data_buffer is None:
+        return None
+    every = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
+    offsets: Ints = every[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    starts = offsets[:-1]
+    lengths: Ints = offsets[1:] - starts
+    nulls = nulls_of(array)
+    data = np.zeros(int(offsets[-1]) + 8, np.uint8)
+    data[: offsets[-1]] = np.frombuffer(data_buffer, np.uint8, int(offsets[-1]))
+    longest = int(lengths.max())
+    if longest > LONGEST_HASHED or int(data.max()) > 127 or _has_outer_blanks(data, starts, lengths):
+        return None
+    words = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
+    out = lengths.astype(np.uint64)
+    for at in range(0, longest, 8):
+        live = slice(None) if at == 0 else np.flatnonzero(lengths > at)
+        left = np.minimum(lengths[live] - at, 8).astype(np.uint64)
+        mask = _BYTE_MASKS[left]
+        part = out[live]
+        part ^= words[starts[live] + at] & mask
+        part *= np.uint64(0x9FB21C651E98DF25)
+        part ^= part >> np.uint64(29)
+        part *= np.uint64(0xD6E8FEB86659FD93)
+        part ^= part >> np.uint64(32)
+        out[live] = part
+    keys = _plain_keys(out.view(np.int64), nulls)
+    keys.texts = array
+    return VectorSide(keys, [])
+
+
+LONGEST_HASHED = 64
+_BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+_BLANK_BYTES = np.array([chr(i).isspace() for i in range(256)])
+
+
+def _has_outer_blanks(data: NDArray[np.uint8], starts: Ints, lengths: Ints) -> bool:
+    """Whether any text begins or ends with a blank (of the ASCII ones)."""
+    full = slice(None) if bool((lengths > 0).all()) else lengths > 0
+    first = starts[full]
+    last = first + lengths[full] - 1
+    return bool(_BLANK_BYTES[data[first]].any() or _BLANK_BYTES[data[last]].any())
 
 
 def _word_codes(words: pa.Array, reading: Reading) -> Ints | None:
