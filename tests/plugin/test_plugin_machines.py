@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -72,19 +73,16 @@ def socket_server(tmp_path: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
-    script = Path(execnet.__file__).parent / "script" / "socketserver.py"
+    # under its own name its folder would hide the standard library's socketserver
+    script = tmp_path / "execnet_server.py"
+    shutil.copy(Path(execnet.__file__).parent / "script" / "socketserver.py", script)
     process = subprocess.Popen(
         [sys.executable, str(script), f"127.0.0.1:{port}"],
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    give_up = time.monotonic() + 20
-    while time.monotonic() < give_up:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
+    time.sleep(1.0)  # it takes connections one after the other, so nobody may knock first
     yield port
     process.kill()
     process.wait()
@@ -97,9 +95,10 @@ def test_workers_by_tx(six: pytest.Pytester) -> None:
 
 
 def test_a_worker_behind_a_socket(six: pytest.Pytester, socket_server: int) -> None:
-    (six.path / "elsewhere.py").write_text(ELSEWHERE, "utf-8")
+    with open(six.path / "conftest.py", "a", encoding="utf-8") as conftest:
+        conftest.write(ELSEWHERE)
     worker = f"socket=127.0.0.1:{socket_server}//chdir={six.path}"
-    result = six.runpytest_subprocess("-p", "elsewhere", "-d", "--tx", worker, "--tx", "popen")
+    result = six.runpytest_subprocess("-d", "--tx", worker, "--tx", "popen")
     result.assert_outcomes(passed=4, failed=1, skipped=1)
     assert verdicts(document(six.path)) == EXPECTED
 
