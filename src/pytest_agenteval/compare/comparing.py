@@ -17,8 +17,10 @@ from pytest_agenteval.compare.result import (
     Counts,
     Diagnosis,
     MappedColumn,
+    SampleCell,
+    SampleRow,
 )
-from pytest_agenteval.compare.sample import sample_rows
+from pytest_agenteval.compare.sample import MOST_ROWS, sample_rows
 from pytest_agenteval.compare.scene import PlainScene, Scene, plural
 from pytest_agenteval.table import Table
 
@@ -39,8 +41,10 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
         return Comparison(False, "no data returned", Diagnosis("no_answer", text), counts=counts)
     if not expected.row_count and not actual.row_count:
         return Comparison(True, "both empty")
+    if not actual.row_count:
+        return _empty_answer(expected, options)
     engine = engine_for(expected, actual, options)
-    columns = map_columns(engine, options) if actual.row_count else _unmapped(expected)
+    columns = map_columns(engine, options)
     return _Verdict(engine, columns, options).comparison()
 
 
@@ -54,8 +58,23 @@ def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> An
     return VectorEngine(expected, actual, options)
 
 
-def _unmapped(expected: Table) -> ColumnMap:
-    return ColumnMap((), {}, (), ())
+def _empty_answer(expected: Table, options: ComparisonOptions) -> Comparison:
+    """An answer without rows; its columns are not looked at."""
+    rows = expected.row_count
+    text = f"the answer has no rows, {plural(rows, 'row')} expected"
+    sample = tuple(
+        SampleRow("missing", number, None, tuple(SampleCell(value, None, True) for value in row))
+        for number, row in enumerate(expected.rows(MOST_ROWS), 1)
+    )
+    return Comparison(
+        False,
+        "actual is empty",
+        Diagnosis("rows_missing", text, (), {"missing": rows, "expected": rows}),
+        tuple(MappedColumn(c.name, c.name, "name", c.type) for c in expected.columns),
+        notes=(ORDER_NOTE,) if options.order_by and not options.ordered else (),
+        counts=Counts(expected=rows, missing=rows),
+        sample=sample,
+    )
 
 
 class _Verdict:
@@ -78,8 +97,6 @@ class _Verdict:
 
     def _refusal(self) -> str | None:
         """Why the tables cannot be equal before a row is looked at; nao's words."""
-        if not self.actual.row_count:
-            return "actual is empty"
         if not self.expected.row_count:
             return "expected is empty"
         if self.columns.missing:

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.compare.nulls import is_nan, is_null, plain
-from pytest_agenteval.compare.render import shown
 from pytest_agenteval.compare.result import Comparison, SampleRow
+from pytest_agenteval.compare.text import shown
 
 BIGGEST = 2**53
 LONGEST_TEXT = 2000

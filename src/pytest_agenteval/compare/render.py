@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import datetime
-import textwrap
-import unicodedata
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any
+from dataclasses import dataclass
 
-from pytest_agenteval.compare.nulls import is_nan, is_null, plain
+from pytest_agenteval.compare.kinds import kind_of
 from pytest_agenteval.compare.result import Comparison, SampleRow
+from pytest_agenteval.compare.text import cells, fitted, shown, visible
 
-MARK = "*"
+__all__ = ["render", "shown", "visible"]
+
+MARK = " *"
+GAP = "  "
+_OTHER_SHAPE = ("missing_column", "pivoted", "transposed", "wrong_grain", "extra_column")
 
 
 def render(comparison: Comparison, width: int = 80) -> list[str]:
     """The lines that explain ``comparison``, none wider than ``width`` columns of a terminal.
 
-    First the message and the diagnosis, then the column mapping and what a match needed, then the
-    aligned rows: expected over answered, differing cells marked with ``*``. Control characters and
-    terminal escapes of the values are written out.
+    First the message with the diagnosis, then how columns were matched and what a match needed,
+    then the aligned rows: expected over answered, differing cells marked with ``*``. Control
+    characters and terminal escapes of the values are written out.
     """
     width = max(width, 40)
-    lines = _headline(comparison, width)
+    lines = _wrapped(_headline(comparison), width)
     for label, texts in (
         ("columns", _mapping(comparison)),
         ("allowed", comparison.leniencies if comparison.matched else ()),
@@ -32,200 +33,165 @@ def render(comparison: Comparison, width: int = 80) -> list[str]:
     ):
         for text in texts:
             lines += _wrapped(f"{label}: {text}", width)
-    if comparison.sample:
-        lines += ["", *_table(comparison, width), *_rest(comparison)]
+    if comparison.sample and comparison.mapping:
+        lines += ["", *_Diff(comparison, width).lines(), *_wrapped(GAP + _rest(comparison), width)]
     return lines
 
 
-def _headline(comparison: Comparison, width: int) -> list[str]:
-    text = comparison.message
-    if comparison.diagnosis:
-        text = f"{text} - {comparison.diagnosis.word}: {comparison.diagnosis.sentence}"
-    return _wrapped(text, width)
+def _headline(comparison: Comparison) -> str:
+    """``values differ: all 12 values are 100 times the expected [scaled]``."""
+    found = comparison.diagnosis
+    return f"{comparison.message}: {found.sentence} [{found.word}]" if found else comparison.message
 
 
 def _mapping(comparison: Comparison) -> list[str]:
+    """How columns were matched, where that is not plain; of another shape, what there is on both sides."""
+    if comparison.matched:
+        return []
+    if comparison.diagnosis and comparison.diagnosis.word in _OTHER_SHAPE:
+        tied = [c for c in comparison.mapping if c.how != "likeness"]
+        loose = [c for c in comparison.mapping if c.how == "likeness"]
+        expected = [*(c.expected for c in [*tied, *loose]), *comparison.missing_columns]
+        actual = [*(c.actual for c in [*tied, *loose]), *comparison.extra_columns]
+        return [f"expected {', '.join(expected)}", f"answered {', '.join(actual) or 'none'}"]
     renamed = [column.text for column in comparison.mapping if column.expected != column.actual]
-    lines = [", ".join(renamed)] if renamed and not comparison.matched else []
-    if comparison.extra_columns and not comparison.matched:
+    lines = [", ".join(renamed)] if renamed else []
+    if comparison.extra_columns:
         lines.append(f"not asked for: {', '.join(comparison.extra_columns)}")
     return lines
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    out = []
-    for line in textwrap.wrap(visible(text), width, subsequent_indent="  ") or [""]:
-        out += _split_wide(line, width)
-    return out
-
-
-def _split_wide(line: str, width: int) -> list[str]:
-    parts = []
-    while cells(line) > width:
-        cut = fitted(line, width)
-        parts.append(cut)
-        line = "  " + line[len(cut) :]
-    return [*parts, line]
-
-
-def visible(text: str) -> str:
-    """Text with control, format and unpaired characters written out, so that it cannot act."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_char(char) for char in text)
-
-
-def _char(char: str) -> str:
-    kind = unicodedata.category(char)
-    if kind in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"):
-        named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-        return named.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")
-    return " " if kind == "Zs" and char != " " else char
-
-
-def cells(text: str) -> int:
-    """How many terminal columns a text takes: wide (CJK) characters two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells_of(char) for char in text)
-
-
-def _cells_of(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
-
-
-def fitted(text: str, width: int) -> str:
-    """The longest start of a text that takes at most ``width`` columns."""
-    used = 0
-    for index, char in enumerate(text):
-        used += _cells_of(char)
-        if used > width:
-            return text[:index]
-    return text
-
-
-def shown(value: Any, limit: int = 1000) -> str:
-    """A value for a person, control characters written out, at most ``limit`` characters."""
-    value = plain(value)
-    if is_null(value):
-        return "NaN" if is_nan(value) else "NULL"
-    if isinstance(value, str):
-        text = value if value.strip() == value and value else repr(value)
-    elif isinstance(value, bool):
-        text = "true" if value else "false"
-    elif isinstance(value, Decimal):
-        text = format(value, "f") if abs(value.adjusted()) < 30 else str(value)
-    elif isinstance(value, datetime.datetime):
-        text = str(value)
-    elif isinstance(value, int) and value.bit_length() > 4000:
-        text = f"an integer of {value.bit_length():,} bits"
-    else:
-        try:
-            text = str(value)
-        except Exception as error:  # a hostile __str__ must not stop the report
-            text = f"<{type(value).__name__}: {type(error).__name__}>"
-    return visible(text[:limit] + ("..." if len(text) > limit else ""))
-
-
-def _columns_to_show(comparison: Comparison) -> list[int]:
-    """Key columns, then the differing ones; all where there is room or nothing to single out."""
-    every = list(range(len(comparison.mapping)))
-    differing = [
-        i for i in every if any(row.state == "differs" and row.cells[i].differs for row in comparison.sample)
-    ]
-    if not differing:
-        return every
-    return list(dict.fromkeys([*comparison.keys, *differing]))
-
-
-def _table(comparison: Comparison, width: int) -> list[str]:
-    chosen = _columns_to_show(comparison)
-    rows = [line for row in comparison.sample for line in _lines_of(comparison, row, chosen)]
-    deltas = any(delta for *_, delta in rows)
-    head = ["", *(visible(comparison.mapping[i].expected) for i in chosen)] + (["delta"] if deltas else [])
-    grid = [[mark, *texts, *([delta] if deltas else [])] for mark, texts, delta in rows]
-    room = _widths([head, *grid], width)
-    kept = [i for i, size in enumerate(room) if size]
-    lines = [_line([line[i] for i in kept], [room[i] for i in kept]) for line in [head, *grid]]
-    left = [comparison.mapping[i].expected for i in range(len(comparison.mapping)) if i not in chosen]
-    left += [comparison.mapping[c].expected for n, c in enumerate(chosen) if not room[n + 1]]
-    if left:
-        names = ", ".join(visible(name) for name in left)
-        count = f"{len(left)} more column" + ("s" if len(left) > 1 else "")
-        lines += [fitted(f"  not shown, {count}: {names}", width)]
+    """Lines of whole words, counted in terminal columns; a word longer than a line is cut."""
+    lines = [""]
+    for word in visible(text).split(" "):
+        glued = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
+        if cells(glued) <= width:
+            lines[-1] = glued
+            continue
+        if lines[-1].strip():
+            lines.append(GAP)
+        lines[-1] += word
+        while cells(lines[-1]) > width:
+            cut = fitted(lines[-1], width)
+            lines[-1:] = [cut, GAP + lines[-1][len(cut) :]]
     return lines
 
 
-def _lines_of(
-    comparison: Comparison, row: SampleRow, chosen: Sequence[int]
-) -> list[tuple[str, list[str], str]]:
-    if row.state in ("missing", "extra"):
-        values = [shown(c.expected if row.state == "missing" else c.actual) for c in row.cells]
-        return [("missing" if row.state == "missing" else "extra", [values[i] for i in chosen], "")]
-    first, second = [], []
-    for i in chosen:
-        cell = row.cells[i]
-        first.append(shown(cell.expected))
-        second.append(
-            f"{shown(cell.actual)} {MARK}"
-            if cell.differs
-            else ""
-            if i in comparison.keys
-            else shown(cell.actual)
-        )
-    deltas = [row.cells[i].delta for i in chosen if row.cells[i].differs and row.cells[i].delta]
-    return [("expected", first, ""), ("answered", second, "; ".join(deltas[:3]))]
-
-
-def _widths(grid: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Column widths that fit; the widest are cut first, the last are left out (0) where all fails."""
-    sizes = [max(cells(line[i]) for line in grid) for i in range(len(grid[0]))]
-    least = [min(size, 10 if i == 0 else 8) for i, size in enumerate(sizes)]
-    while sum(least) + 2 * (len([s for s in least if s]) - 1) > width and len([s for s in least if s]) > 2:
-        last = max(
-            i
-            for i, size in enumerate(least)
-            if size and i < len(least) - (1 if grid[0][-1] == "delta" else 0)
-        )
-        least[last] = sizes[last] = 0
-    while sum(sizes) + 2 * (len([s for s in sizes if s]) - 1) > width:
-        over = [i for i, size in enumerate(sizes) if size > least[i]]
-        if not over:
-            break
-        sizes[max(over, key=lambda i: sizes[i])] -= 1
-    return sizes
-
-
-def _line(texts: Sequence[str], room: Sequence[int]) -> str:
-    return "  ".join(_padded(text, size) for text, size in zip(texts, room, strict=True)).rstrip()
-
-
-def _padded(text: str, size: int) -> str:
-    taken = cells(text)
-    if taken <= size:
-        return text + " " * (size - taken)
-    tail = f" {MARK}" if text.endswith(f" {MARK}") and size > 6 else ""
-    cut = fitted(text, size - 3 - len(tail)) + "..." + tail if size > 3 else fitted(text, size)
-    return cut + " " * (size - cells(cut))
-
-
-def _rest(comparison: Comparison) -> list[str]:
+def _rest(comparison: Comparison) -> str:
     """What the sample leaves out, in counts."""
     counts = comparison.counts
-    shown_ = {
-        state: sum(1 for row in comparison.sample if row.state == state)
-        for state in ("differs", "missing", "extra")
-    }
-    more = [
-        f"{count - shown_[state]:,} more {word}"
-        for state, count, word in (
-            ("differs", counts.differing, "differing"),
-            ("missing", counts.missing, "missing"),
-            ("extra", counts.extra, "extra"),
-        )
-        if count > shown_[state]
-    ]
-    total = f"{counts.equal:,} of {counts.expected:,} expected rows equal, {counts.actual:,} answered"
-    return [f"  {'; '.join([*more, total])}"]
+    more = []
+    for state, count, word in (
+        ("differs", counts.differing, "differing"),
+        ("missing", counts.missing, "missing"),
+        ("extra", counts.extra, "extra"),
+    ):
+        left = count - sum(1 for row in comparison.sample if row.state == state)
+        more += [f"{left:,} more {word}"] if left > 0 else []
+    equal = f"{counts.equal:,} of {counts.expected:,} expected rows equal"
+    return "; ".join([*more, f"{equal}, {counts.actual:,} answered"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One cell of the drawn table."""
+
+    text: str = ""
+    marked: bool = False
+
+
+class _Diff:
+    """The aligned rows as a table: a label, the chosen columns, the deltas."""
+
+    def __init__(self, comparison: Comparison, width: int) -> None:
+        self.comparison, self.width = comparison, width
+        self.chosen = self._choose()
+        self.rows = [line for row in comparison.sample for line in self._lines(row)]
+        self.names = [visible(comparison.mapping[i].expected) for i in self.chosen]
+        order = comparison.diagnosis is not None and "order" in comparison.diagnosis.word
+        if any(row[-1].text for row in self.rows) and not order:
+            self.names.append("delta")
+        else:
+            self.rows = [row[:-1] for row in self.rows]
+
+    def _choose(self) -> list[int]:
+        """Key columns, then the differing ones; all where there is nothing to single out."""
+        rows = [row for row in self.comparison.sample if row.state == "differs"]
+        every = range(len(self.comparison.mapping))
+        differing = [i for i in every if any(row.cells[i].differs for row in rows)]
+        return list(dict.fromkeys([*self.comparison.keys, *differing])) if differing else list(every)
+
+    def _lines(self, row: SampleRow) -> list[list[_Text]]:
+        if row.state != "differs":
+            missing = row.state == "missing"
+            values = [shown(c.expected if missing else c.actual) for c in row.cells]
+            return [[_Text(row.state), *(_Text(values[i]) for i in self.chosen), _Text()]]
+        first, second = [_Text("expected")], [_Text("answered")]
+        changed = [i for i in self.chosen if row.cells[i].differs]
+        for i in self.chosen:
+            cell = row.cells[i]
+            first.append(_Text(shown(cell.expected)))
+            repeated = not cell.differs and i in self.comparison.keys
+            second.append(_Text("" if repeated else shown(cell.actual), cell.differs))
+        deltas = [(self.comparison.mapping[i].expected, row.cells[i].delta) for i in changed]
+        told = [visible(f"{name} {delta}" if len(changed) > 1 else delta) for name, delta in deltas if delta]
+        return [[*first, _Text()], [*second, _Text(", ".join(told[:3]))]]
+
+    def lines(self) -> list[str]:
+        """The table, and the names of the columns that are not shown."""
+        head = [_Text(), *map(_Text, self.names)]
+        marks = [any(row[i].marked for row in self.rows) for i in range(len(head))]
+        room = self._room(head, marks)
+        kept = [i for i, size in enumerate(room) if size]
+        right = [self._numeric(i) for i in range(len(head))]
+        drawn = [
+            GAP.join(_padded(row[i], room[i], right[i], marks[i]) for i in kept).rstrip()
+            for row in [head, *self.rows]
+        ]
+        return drawn + self._left_out(room)
+
+    def _left_out(self, room: Sequence[int]) -> list[str]:
+        names = [c.expected for i, c in enumerate(self.comparison.mapping) if i not in self.chosen]
+        names += [name for name, size in zip(self.names, room[1:], strict=True) if not size]
+        if not names:
+            return []
+        count = f"{len(names)} more column" + ("s" if len(names) > 1 else "")
+        text = f"{GAP}not shown, {count}: {', '.join(map(visible, names))}"
+        return [text if cells(text) <= self.width else fitted(text, self.width - 3) + "..."]
+
+    def _numeric(self, index: int) -> bool:
+        if index == 0 or index > len(self.chosen):
+            return False
+        kind = kind_of(self.comparison.mapping[self.chosen[index - 1]].type)
+        return kind is not None and kind.numeric
+
+    def _room(self, head: list[_Text], marks: Sequence[bool]) -> list[int]:
+        """Column widths that fit: the widest are cut first; the last are left out (0) where all fails."""
+        grid = [head, *self.rows]
+        sizes = [max(cells(row[i].text) for row in grid) + len(MARK) * marks[i] for i in range(len(head))]
+        least = [min(size, 10) for size in sizes]
+        while _total(least) > self.width and sum(map(bool, least)) > 2:
+            last = max(i for i, size in enumerate(least) if size)
+            least[last] = sizes[last] = 0
+        while _total(sizes) > self.width:
+            over = [i for i, size in enumerate(sizes) if size > least[i]]
+            if not over:
+                break
+            sizes[max(over, key=lambda i: sizes[i])] -= 1
+        return sizes
+
+
+def _total(sizes: Sequence[int]) -> int:
+    return sum(sizes) + len(GAP) * (sum(map(bool, sizes)) - 1)
+
+
+def _padded(cell: _Text, size: int, right: bool, marks: bool) -> str:
+    """One cell at its width, numbers to the right; a cut one ends in dots, its mark kept."""
+    room = size - len(MARK) * marks
+    text = cell.text
+    if cells(text) > room:
+        text = fitted(text, max(room - 3, 1)) + "..."
+    blanks = " " * (room - cells(text))
+    mark = (MARK if cell.marked else " " * len(MARK)) if marks else ""
+    return (blanks + text if right else text + blanks) + mark

@@ -40,7 +40,7 @@ class MappedColumn:
         if self.expected == self.actual:
             return self.expected
         label = {"name": "by name", "alias": "by alias", "position": "by position", "value": "by value"}
-        return f"{self.expected} <- {self.actual} ({label.get(self.how, 'some values agree')})"
+        return f"{self.expected} <- {self.actual} ({label.get(self.how, 'closest by value')})"
 
 
 @dataclass(frozen=True, slots=True)

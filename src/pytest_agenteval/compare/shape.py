@@ -42,7 +42,7 @@ def wrong_grain(scene: Scene) -> Diagnosis | None:
             parts = [f"no {listed(names)}"] if names else []
             parts += [f"grouped by {listed(more)} as well"] if more else []
             text = (
-                f"{scene.actual_rows:,} rows where {scene.expected_rows:,} are expected, but "
+                f"{plural(scene.actual_rows, 'row')} where {scene.expected_rows:,} are expected, but "
                 f"`{scene.name(position)}` sums to {_shown(total)} in both: other grain ({'; '.join(parts)})"
             )
             proof = {"sum": _shown(total), "missing": names, "added": more}
@@ -148,11 +148,9 @@ def rows_missing(scene: Scene) -> Diagnosis | None:
     """All answered rows are right, but distinct rows are gone."""
     if len(scene.spare) or not len(scene.lost) or scene.exhausted:
         return None
-    if scene.actual_rows and not scene.unknown(scene.lost, True):
+    if not scene.unknown(scene.lost, True):
         return None
     text = f"{plural(len(scene.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
-    if not scene.actual_rows:
-        text = f"the answer has no rows, {scene.expected_rows:,} expected"
     return Diagnosis("rows_missing", text, (), {"missing": len(scene.lost), "expected": scene.expected_rows})
 
 

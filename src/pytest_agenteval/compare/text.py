@@ -1,0 +1,68 @@
+"""Text for a terminal: what may act is written out, wide characters are counted as they are drawn."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+from typing import Any
+
+from pytest_agenteval.compare.nulls import is_nan, is_null, plain
+
+
+def visible(text: str) -> str:
+    """Text with control, format and unpaired characters written out, so that it cannot act."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_char(char) for char in text)
+
+
+def _char(char: str) -> str:
+    kind = unicodedata.category(char)
+    if kind in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"):
+        named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+        return named.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")
+    return " " if kind == "Zs" and char != " " else char
+
+
+def cells(text: str) -> int:
+    """How many terminal columns a text takes: wide (CJK) characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells_of(char) for char in text)
+
+
+def _cells_of(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def fitted(text: str, width: int) -> str:
+    """The longest start of a text that takes at most ``width`` columns."""
+    used = 0
+    for index, char in enumerate(text):
+        used += _cells_of(char)
+        if used > width:
+            return text[:index]
+    return text
+
+
+def shown(value: Any, limit: int = 1000) -> str:
+    """A value for a person, control characters written out, at most ``limit`` characters."""
+    value = plain(value)
+    if is_null(value):
+        return "NaN" if is_nan(value) else "NULL"
+    if isinstance(value, str):
+        text = value if value.strip() == value and value else repr(value)
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, Decimal):
+        text = format(value, "f") if abs(value.adjusted()) < 30 else str(value)
+    elif isinstance(value, int) and value.bit_length() > 4000:
+        text = f"an integer of {value.bit_length():,} bits"
+    else:
+        try:
+            text = str(value)
+        except Exception as error:  # a hostile __str__ must not stop the report
+            text = f"<{type(value).__name__}: {type(error).__name__}>"
+    return visible(text[:limit] + ("..." if len(text) > limit else ""))
