@@ -33,7 +33,7 @@ def run_pytest(project: Path, *arguments: str) -> subprocess.CompletedProcess[st
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
 

@@ -83,6 +83,7 @@ def test_every_dependency_is_used() -> None:
         "pytest-xdist": None,
         "pytest-json-report": None,
         "python-jsonpath": "jsonpath",
+        "markdown-it-py": "markdown_it",
     }
     text = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     for entry in PROJECT["dependencies"]:
