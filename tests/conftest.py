@@ -40,6 +40,9 @@ gc.freeze()
 # runs in processes of their own would compile the whole plugin again and again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# nor are they workers of the run that tests them
+for _name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+    del os.environ[_name]
 
 
 def _required() -> list[str]:

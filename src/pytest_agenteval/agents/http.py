@@ -110,14 +110,17 @@ class HttpAgent:
         limits = sender.task.limits
         while not self._over(poll, reply):
             left = (limits.deadline or began + limits.timeout) - time.monotonic()
+            stands = (
+                f"{SERVICE}: the job is still {self._status(poll, reply)!r} after "
+                f"{time.monotonic() - began:.1f} s and {polls} polls"
+            )
             if left <= poll.every:
-                raise AgentTimeout(
-                    f"{SERVICE}: the job is still {self._status(poll, reply)!r} after "
-                    f"{time.monotonic() - began:.1f} s and {polls} polls; "
-                    "the next one would come after the deadline"
-                )
+                raise AgentTimeout(f"{stands}; the next one would come after the deadline")
             time.sleep(poll.every)
-            reply = sender.send(poll.method, url, None)
+            try:
+                reply = sender.send(poll.method, url, None)
+            except AgentTimeout as error:
+                raise AgentTimeout(f"{stands}; the next one did not end: {error}") from error
             polls += 1
         return reply
 
