@@ -67,16 +67,19 @@ def results(outputs: Path) -> Path:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def changed(jaffle_results: Path) -> Callable[..., Path]:
-    """``changed(path, change)``: the results with ``change(entry)`` applied to each entry, at ``path``."""
+    """``changed(path, change)``: the results with ``change(entry)`` applied to each entry, at ``path``.
 
-    def make(path: Path, change: Callable[[dict[str, Any]], Any], **header: Any) -> Path:
+    ``keep(entry)`` chooses among the entries.
+    """
+
+    def make(path: Path, change: Callable[[dict[str, Any]], Any], keep: Any = None, **header: Any) -> Path:
         from pytest_agenteval.results.load import read_document
         from pytest_agenteval.results.values import dumps
 
         document = read_document(jaffle_results)
-        entries = list(document.entries())
+        entries = [entry for entry in document.entries() if keep is None or keep(entry)]
         for entry in entries:
             change(entry)
         lines = [f"{dumps(key)}: {dumps(value)},\n" for key, value in {**document.header, **header}.items()]

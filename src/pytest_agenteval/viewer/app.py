@@ -329,9 +329,10 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     from urllib.parse import urlencode
 
     listed, document, number, row = _attempt(viewer, request)
-    draft = draft_of(
-        document.entry(number - 1), {"results": listed.path.name}, form.get("name", "").strip() or None
-    )
+    entry = document.entry(number - 1)
+    if not entry.get("turns") and not entry.get("prompt"):
+        entry = {**entry, "prompt": form.get("prompt", "").strip()}
+    draft = draft_of(entry, {"results": listed.path.name}, form.get("name", "").strip() or None)
     place, _ = save_case(case_folder(viewer.root, row.path), draft)
     shown = place.resolve().relative_to(viewer.root.resolve()).as_posix()
     target = f"{ServerLinks(listed.id).attempt(number)}?{urlencode({'saved': shown})}#save"

@@ -11,6 +11,7 @@ from pytest_agenteval.extract.queries import executed_queries, result_table, sta
 from pytest_agenteval.reports.html.grids import Diff, Grid, diff_of, grid_of, marks_of
 from pytest_agenteval.results.load import answer_of, table_of
 from pytest_agenteval.results.rows import Row
+from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, ToolCall
 
 SQL_TOOLS = ("execute_sql",)
@@ -56,11 +57,8 @@ class AttemptView:
     calls: Sequence[CallView]
     conversation: Any
     raw: str
-
-    @property
-    def comparison(self) -> Mapping[str, Any]:
-        """The comparison as stored ({}: there is none)."""
-        return self.entry.get("diff") or {}
+    comparison: Mapping[str, Any]
+    compared_now: bool
 
     @property
     def checks(self) -> Sequence[Mapping[str, Any]]:
@@ -77,8 +75,9 @@ class AttemptView:
 def attempt_view(number: int, row: Row, entry: Mapping[str, Any], *, rows: int, raw: str = "") -> AttemptView:
     """The view of a results entry; tables are cut at ``rows`` rows. ``entry`` is used up by it."""
     details = entry.get("details") or {}
-    diff = entry.get("diff")
     expected, actual = _table(details, "expected_table"), _table(details, "actual_table")
+    stored = entry.get("diff")
+    diff = stored or _compared(expected, actual, row) or {}
     answer = _answer(entry)
     extraction = entry.get("extraction") or {}
     source = str(extraction.get("source") or ("query" if details.get("verification_sql") else ""))
@@ -97,7 +96,18 @@ def attempt_view(number: int, row: Row, entry: Mapping[str, Any], *, rows: int, 
         calls=[_call(call, rows) for call in (answer.tool_calls if answer else ())],
         conversation=details.get("conversation"),
         raw=raw,
+        comparison=diff,
+        compared_now=bool(diff and not stored),
     )
+
+
+def _compared(expected: Table | None, actual: Table | None, row: Row) -> Mapping[str, Any] | None:
+    """The difference of stored tables where the file has none: other programs say only that there is one."""
+    if expected is None or actual is None or row.verdict != "failed":
+        return None
+    from pytest_agenteval.compare import compare
+
+    return compare(expected, actual).to_json()
 
 
 def agent_sql_of(entry: Mapping[str, Any]) -> str | None:
@@ -113,7 +123,7 @@ def _answer(entry: Mapping[str, Any]) -> Answer | None:
         return None  # another program's file, damaged there; the raw JSON still shows it
 
 
-def _table(details: Mapping[str, Any], name: str) -> Any:
+def _table(details: Mapping[str, Any], name: str) -> Table | None:
     try:
         return table_of(details, name)
     except (TypeError, ValueError, KeyError, AttributeError):
