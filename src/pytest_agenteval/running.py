@@ -129,9 +129,9 @@ def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
     if result.verdict == "failed" and run.choices.gated:
         pytest.xfail("counted by the gate")
     if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
-        raise CaseFailed(run.redactor.text(failure_text(case, model_of(item), result)), pytrace=False)
+        raise CaseFailed(run.redactor.text(failure_text(case, result)), pytrace=False)
     if result.verdict == "error":
-        raise CaseError(run.redactor.text(failure_text(case, model_of(item), result)), pytrace=False)
+        raise CaseError(run.redactor.text(failure_text(case, result)), pytrace=False)
     if result.verdict == "review":
         pytest.skip(f"to review: {result.message}")
     if result.verdict == "not_run":

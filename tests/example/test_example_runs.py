@@ -86,7 +86,7 @@ def test_the_text_of_each_failure_names_its_mistake() -> None:
     assert set(by_name) == set(MISTAKES)
     for name, word in MISTAKES.items():
         text = by_name[name]
-        assert f" - {word}: " in text
+        assert f"[{word}]" in text.replace("\n  ", " ")
         assert all(f"\n{part} " in text for part in ("prompt", "reference", "answer")), text
     assert "looks like LIMIT 100" in by_name["never_ordered"]
     assert "2 times: join fan-out" in by_name["instalments"]

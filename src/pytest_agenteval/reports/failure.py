@@ -1,4 +1,4 @@
-"""What a person reads when a case fails: the question, what differs, where the table came from."""
+"""What a person reads when a case fails: the cause first, then what differs, then where it came from."""
 
 from __future__ import annotations
 
@@ -6,63 +6,65 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
-from pytest_agenteval.reports.text import one_line
-from pytest_agenteval.types import Attempt, CaseResult
+from pytest_agenteval.reports.text import one_line, safe
+from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
 MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-"}
+SOURCES = {"given": "handed over by the agent", "only query": "from the only query"}
 
 
-def failure_text(case: Case, model: str | None, result: CaseResult, width: int = WIDTH) -> str:
+def failure_text(case: Case, result: CaseResult, width: int = WIDTH) -> str:
     """The text of a failed or errored case, at most ``width`` columns wide where it can be folded."""
     shown = next((a for a in result.attempts if a.verdict == result.verdict), None)
-    lines = [_title(case, model, result, shown)]
-    lines += _folded("prompt", " / ".join(turn.say for turn in case.turns) or repr(case.input), width)
+    if shown is None:
+        return one_line(result.message)
+    lines: list[str] = []
     if len(result.attempts) > 1:
-        lines.append("attempts  " + "  ".join(f"{a.number} {MARKS[a.verdict]}" for a in result.attempts))
-    if shown is not None:
-        lines += _attempt(case, shown, width)
+        marks = " ".join(MARKS[attempt.verdict] for attempt in result.attempts)
+        label = result.message.partition(": ")[0]
+        lines.append(f"attempts {label}: {marks}, the text is that of attempt {shown.number}")
+    lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, width)
+    asked = " / ".join(turn.say for turn in case.turns) or repr(case.input)
+    lines += ["", *_folded("prompt", asked, width), *_sources(shown, width)]
     return "\n".join(lines)
 
 
-def _title(case: Case, model: str | None, result: CaseResult, shown: Attempt | None) -> str:
-    name = f"{one_line(case.name)} [{model}]" if model else one_line(case.name)
-    stage = f" (stage {result.stage})" if result.stage and result.verdict == "error" else ""
-    count = result.message.partition(": ")[0] + ", " if len(result.attempts) > 1 else ""
-    number = f"attempt {shown.number}" if shown is not None and len(result.attempts) > 1 else ""
-    return f"{name}: {result.verdict}{stage}" + (f" ({count}{number})" if number else "")
+def _error(attempt: Attempt, width: int) -> Iterator[str]:
+    """The machinery's own words, after the stage that failed."""
+    first, *more = (attempt.error or attempt.message).splitlines() or [""]
+    stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
+    yield from textwrap.wrap(safe(stage + first), width, subsequent_indent="  ") or [""]
+    yield from map(safe, more)
 
 
-def _attempt(case: Case, attempt: Attempt, width: int) -> Iterator[str]:
-    if attempt.verdict == "error":
-        yield ""
-        yield from (attempt.error or attempt.message).splitlines()
-        if attempt.reference_sql and attempt.stage == "reference":
-            yield from _folded("reference", attempt.reference_sql, width)
+def _failed(attempt: Attempt, width: int) -> Iterator[str]:
+    failed = [check for check in attempt.checks if not check.passed and check.type != "data"]
+    comparison = attempt.comparison
+    if comparison is None and not failed:
+        yield from textwrap.wrap(one_line(attempt.message), width)
         return
-    for check in attempt.checks:
-        if check.type != "data" and not check.passed:
-            name = f" {one_line(check.name)!r}" if check.name else ""
-            turn = f" (turn {check.turn})" if check.turn is not None else ""
-            yield from _folded(
-                "warns" if check.severity == "warn" else "fails",
-                f"{check.type}{name}{turn}: {check.why}",
-                width,
-            )
-    if attempt.comparison is not None:
-        from pytest_agenteval.compare import render
+    checks = [line for check in failed for line in _check(check, width)]
+    if comparison is None:
+        yield from checks
+        return
+    from pytest_agenteval.compare import render
 
+    data = render(comparison, width)
+    # what failed stands first, the other part below
+    first, second = (checks, data) if comparison.matched else (data, checks)
+    yield from first
+    if first and second:
         yield ""
-        yield from render(attempt.comparison, width)
-        yield ""
-    elif attempt.checks:
-        yield from (
-            line
-            for check in attempt.checks
-            if check.type == "data"
-            for line in _folded("data", check.why, width)
-        )
-    yield from _sources(attempt, width)
+    yield from second
+
+
+def _check(check: CheckResult, width: int) -> list[str]:
+    name = f" {one_line(check.name)!r}" if check.name else ""
+    turn = f" of turn {check.turn}" if check.turn is not None else ""
+    word = "warning from" if check.severity == "warn" else "failed"
+    text = f"{word} {check.type}{name}{turn}: {one_line(check.why)}"
+    return textwrap.wrap(text, width, subsequent_indent="  ")
 
 
 def _sources(attempt: Attempt, width: int) -> Iterator[str]:
@@ -71,8 +73,7 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
         yield from _folded("reference", attempt.reference_sql, width)
     extraction = attempt.extraction
     if extraction is not None and extraction.table is not None:
-        source = {"given": "handed over by the agent", "only query": "the only query that returned rows"}
-        told = source.get(extraction.source, extraction.source)
+        told = SOURCES.get(extraction.source, extraction.source)
         query = f": {extraction.query}" if extraction.query else ""
         yield from _folded("answer", f"{told}{query}", width)
     elif attempt.answer is not None and attempt.answer.text.strip():
@@ -81,8 +82,7 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
 
 def _folded(label: str, text: str, width: int, most: int = 6) -> list[str]:
     """``label     text``, blanks folded, wrapped behind the label; at most ``most`` lines."""
-    room = max(width - 10, 20)
-    lines = textwrap.wrap(one_line(text), room) or [""]
+    lines = textwrap.wrap(one_line(text), max(width - 10, 20)) or [""]
     if len(lines) > most:
         lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
     return [f"{label if number == 0 else '':<10}{line}" for number, line in enumerate(lines)]
