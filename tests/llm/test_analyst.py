@@ -153,6 +153,18 @@ def test_errors_go_back_to_the_model(house, raw, call, error: str) -> None:
     assert error in told(raw, 1)[0]
 
 
+def test_a_query_that_is_only_written_is_asked_for_once(house, raw) -> None:
+    written = "Like this:\n```sql\n-- all of it\nSELECT sum(amount) AS total FROM orders\n```"
+    raw.says(said(written), said(None, QUERY), said("29,850"))
+    answer = house.ask()
+    assert (answer.text, len(answer.tool_calls)) == ("29,850", 1)
+    assert raw.bodies()[1]["messages"][-1]["content"].startswith("That query has not been run.")
+    raw.says(said(written), said(written))
+    assert house.ask().text == written
+    raw.says(said(None, QUERY), said(written))
+    assert house.ask().text == written
+
+
 def test_too_many_tables_are_looked_up(house, raw) -> None:
     with duckdb.connect(house.root / "wide.duckdb") as wide:
         for number in range(60):

@@ -7,6 +7,7 @@ context files. Its whole trace is the answer's: every call, every row, tokens, c
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,10 +30,13 @@ DEFAULT_CONTEXT = ("RULES.md",)
 RULES = """\
 You are a data analyst. Answer the user's question from the database (SQL dialect: {dialect}) with the tools.
 - Never guess a name: describe_table tells types and values of columns.
-- Get every figure from execute_sql. Let the last query return exactly the rows and columns that answer the \
-question, with clear column names, unrounded.
+- Get every figure by calling execute_sql; SQL that is only written into an answer is not run.
+- Let the last query return exactly the rows and columns that answer the question, with clear column names, \
+unrounded.
 - Then answer in one or two sentences. If the data cannot answer the question, say so plainly."""
 
+WRITTEN = re.compile(r"```(?:sql)?\s*(?:--.*\s*)*(?:select|with)\b", re.IGNORECASE)
+NOT_RUN = "That query has not been run. Call execute_sql with it, then answer."
 LAST_WORD = "No more tools can be called. Answer the question now with what you have found."
 
 
@@ -152,10 +156,15 @@ class Analyst:
         tools = SqlTools(database, task.limits.deadline)
         offered = [*TOOLS, CLARIFICATION] if task.clarification else list(TOOLS)
         messages = self._opening(task, database, tools)
+        reminded = False
         try:
             for _ in range(TURNS):
                 done = self._turn(task, model, messages, offered, trace)
                 if not done.tool_calls:
+                    if not reminded and _only_wrote(done, trace):
+                        reminded = True
+                        messages.append({"role": "user", "content": NOT_RUN})
+                        continue
                     return self._closing(trace, messages, done)
                 asks = self._call_tools(done.tool_calls, tools, trace, messages, task.clarification)
                 if asks or _over(task, trace):
@@ -235,6 +244,12 @@ def _carried_out(call: ToolCall, tools: SqlTools) -> tuple[ToolCall, str]:
     except ToolFailed as error:
         return replace(call, status="error", error=str(error)), str(error)
     return replace(call, result=result), told
+
+
+def _only_wrote(done: Completion, trace: Trace) -> bool:
+    """Whether the model wrote a query into its answer and never ran one (small models do)."""
+    ran = any(call.name == "execute_sql" for call in trace.calls)
+    return not ran and WRITTEN.search(done.text) is not None
 
 
 def _over(task: Task, trace: Trace) -> bool:
