@@ -90,7 +90,7 @@ class Table:
     ) -> Table:
         """A table of dicts: columns in first-seen order, a key a row lacks is NULL there."""
         kept = list(records)
-        names = list(dict.fromkeys(name for record in kept for name in record))
+        names = _first_seen(kept)
         known = types or {}
         columns = tuple(Column(str(name), known.get(name)) for name in names)
         values = tuple([record.get(name) for record in kept] for name in names)
@@ -107,16 +107,49 @@ class Table:
 
     @classmethod
     def from_pandas(cls, frame: Any) -> Table:
-        """A table of a ``pandas.DataFrame`` (its index is left out); NaN and NA are NULL."""
+        """A table of a ``pandas.DataFrame`` (its index is left out); NaN and NA are NULL.
+
+        Columns that Arrow cannot hold (mixed objects) stay lists of Python values.
+        """
         import pyarrow
 
-        return cls.from_arrow(pyarrow.Table.from_pandas(frame, preserve_index=False))
+        columns, values = [], []
+        for position, name in enumerate(frame.columns):
+            series = frame.iloc[:, position]
+            try:
+                data = pyarrow.Array.from_pandas(series)
+            except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+                data = [
+                    value if present else None for value, present in zip(series, series.notna(), strict=True)
+                ]
+            kind = None if isinstance(data, list) else _arrow_sql_type(data.type)
+            columns.append(Column(str(name), kind))
+            values.append(data)
+        return cls(tuple(columns), tuple(values), len(frame))
+
+    @classmethod
+    def from_duckdb(cls, relation: Any) -> Table:
+        """A table of a DuckDB relation, fetched as Arrow, with DuckDB's own type names."""
+        table = relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.arrow()
+        columns = tuple(
+            Column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+        )
+        return cls(columns, tuple(table.columns), table.num_rows)
 
     @classmethod
     def from_cursor(cls, cursor: Any, types: Sequence[str | None] | None = None) -> Table:
         """A table of all rows a DB-API cursor still holds, names from its ``description``."""
         names = [str(entry[0]) for entry in cursor.description]
         return cls.from_rows(names, [tuple(row) for row in cursor.fetchall()], types)
+
+
+def _first_seen(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All keys in the order in which they are first met; rows mostly repeat the keys of the first."""
+    names: dict[str, None] = {}
+    for record in records:
+        if record.keys() != names.keys():
+            names.update(dict.fromkeys(record))
+    return list(names)
 
 
 def _arrow_sql_type(kind: Any) -> str | None:

@@ -34,7 +34,7 @@ def render(comparison: Comparison, width: int = 80) -> list[str]:
         for text in texts:
             lines += _wrapped(f"{label}: {text}", width)
     if comparison.sample and comparison.mapping:
-        lines += ["", *_Diff(comparison, width).lines(), *_wrapped(GAP + _rest(comparison), width)]
+        lines += ["", *_Diff(comparison, width).lines(), *_wrapped(_rest(comparison), width, GAP)]
     return lines
 
 
@@ -61,9 +61,9 @@ def _mapping(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int, start: str = "") -> list[str]:
     """Lines of whole words, counted in terminal columns; a word longer than a line is cut."""
-    lines = [""]
+    lines = [start]
     for word in visible(text).split(" "):
         glued = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
         if cells(glued) <= width:

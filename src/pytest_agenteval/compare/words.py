@@ -78,15 +78,15 @@ def found(scene: PlainScene, position: int, word: str, text: str, **proof: Any) 
 
 
 def _strange(scene: PlainScene, position: int) -> list[int]:
-    """Answered rows whose value is none of the column's kind, spelled NULLs left out."""
+    """Answered rows whose value is none of the column's kind; spelled NULLs only where none is expected."""
     raw = scene.raw(position)[1]
-    cells = scene.paired[position].actual
-    return [
-        a
-        for a, cell in enumerate(cells)
-        if unreadable(cell)
-        and not (isinstance(raw[a], str) and (not raw[a].strip() or raw[a].strip().lower() in NULL_WORDS))
-    ]
+    nulls = any(cell[0] is None for cell in scene.paired[position].expected)
+    cells = enumerate(scene.paired[position].actual)
+    return [a for a, cell in cells if unreadable(cell) and not (nulls and _spelled_null(raw[a]))]
+
+
+def _spelled_null(value: Any) -> bool:
+    return isinstance(value, str) and (not value.strip() or value.strip().lower() in NULL_WORDS)
 
 
 def type_(scene: PlainScene, position: int) -> Diagnosis | None:
