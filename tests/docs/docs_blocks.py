@@ -6,6 +6,7 @@ A page is a story told in one project folder. Its blocks are done in order:
 * a ``bash`` block is run there, line by line (a line that ends in ``\\`` goes on), and must exit 0;
 * a ``text`` block straight after it is what that command printed: each of its lines must occur, in order,
   ``...`` standing for anything;
+* a ``python`` block without a title is a script, run where the command before it ran;
 * a ``yaml`` block without a title is a case, a piece of one, or of a project file, and is loaded as such;
 * an HTML comment before a block says otherwise: ``<!-- exit: 1 -->``, ``<!-- not run: why -->``,
   ``<!-- in: jaffle_shop -->`` (run in a copy of the example), ``<!-- error: text -->`` (a faulty case).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import configparser
 import json
 import re
@@ -36,6 +35,7 @@ class Story:
         self.folder.mkdir()
         self.example = folder / "jaffle_shop"
         self.printed = ""
+        self.last = self.folder
 
     def tell(self, block: Block) -> None:
         """Do what the block says; an AssertionError names page and line."""
@@ -82,6 +82,7 @@ class Story:
     def _bash(self, block: Block) -> None:
         commands, place = block.commands, self._place(block)
         self.printed = ""
+        self.last = place
         for number, command in enumerate(commands, 1):
             wanted = int(block.notes.get("exit", 0)) if number == len(commands) else 0
             self._run(block, command, place, wanted)
@@ -127,7 +128,9 @@ class Story:
         json.loads(block.text)
 
     def _python(self, block: Block) -> None:
-        ast.parse(block.text)
+        """Run as a script, in the folder of the command before it."""
+        (self.last / "block_of_the_page.py").write_text(block.text, encoding="utf-8")
+        self._run(block, "python block_of_the_page.py", self.last, 0)
 
     def _ini(self, block: Block) -> None:
         parser = configparser.ConfigParser(interpolation=None)
