@@ -39,6 +39,8 @@ def finish_session(session: pytest.Session) -> Ending | None:
 
     config = session.config
     run = run_of(config)
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        run.abort()
     calls = end_calls(config)
     folder = run.find_folder()
     if folder is None:

@@ -369,6 +369,13 @@ class Run:
         if self._journal is not None:
             self._journal.close()
 
+    def abort(self) -> None:
+        """End requests and queries under way: the run was interrupted."""
+        if "models" in self.__dict__:
+            self.models.wire.abort()
+        if "databases" in self.__dict__:
+            self.databases.interrupt()
+
     def close(self) -> tuple[str, ...]:
         """End what this process has started; returns the calls that could not be ended."""
         if "models" in self.__dict__:
@@ -384,16 +391,3 @@ class Run:
         if self._folder is not None and not self.process.local:
             self._folder.remove()
         return abandoned
-
-
-def git_sha(root: Path) -> str | None:
-    """The commit that ``root`` is at (``None``: not a git checkout)."""
-    import subprocess
-
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None
