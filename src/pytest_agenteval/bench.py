@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.errors import (
     AgentEvalError,
     AgentFailed,
+    CheckFailed,
     DatabaseError,
     ExtractionFailed,
     ReferenceFailed,
@@ -121,11 +122,20 @@ class CaseRun:
         reason = unsupported(self.agent, self.case)
         if reason is not None:
             raise AgentFailed(reason)
-        if self.case.database is not None or self.case.isolate:
+        if self.case.database is not None or (self.case.isolate and not self.databases.names):
             try:
                 self.databases.get(self.case.database)
             except DatabaseError as error:
                 raise ReferenceFailed(str(error)) from error
+        if self._judges_statements():
+            self.dialect()
+
+    def _judges_statements(self) -> bool:
+        """Whether a check of the case reads SQL in a dialect that the case itself does not name."""
+        case = self.case
+        checks = (*case.assertions, *(check for turn in case.turns for check in turn.assertions))
+        reading = [check for check in checks if check.type in ("sql", "governance")]
+        return any(getattr(check, "dialect", None) is None for check in reading)
 
     @property
     def submitted(self) -> int:
@@ -349,14 +359,38 @@ class CaseRun:
         return self.run.model(self.run.settings.judge_model)
 
     def schema(self) -> Mapping[str, Sequence[str]]:
-        """Column names by ``schema.table``; {} where no database is configured."""
-        if not self.databases.names:
-            return {}
-        return self.database.schema()
+        """Column names by ``schema.table``: of the case's database, of all where it names none.
+
+        {} where no database is configured. Raises ``CheckFailed`` when one cannot be read.
+        """
+        merged: dict[str, list[str]] = {}
+        try:
+            for database in self._possible_databases():
+                for table, columns in database.schema().items():
+                    known = merged.setdefault(table, [])
+                    known += [column for column in columns if column not in known]
+        except DatabaseError as error:
+            raise CheckFailed(f"the columns of the tables are not known: {error}") from error
+        return merged
 
     def dialect(self) -> str | None:
-        """The sqlglot dialect of the case's database."""
-        return self.database.dialect if self.databases.names else None
+        """The sqlglot dialect of the case's database; where it names none, the one that all share.
+
+        Raises ``CheckFailed`` when there are several and they differ.
+        """
+        dialects = {database.name: database.dialect for database in self._possible_databases()}
+        if len(set(dialects.values())) > 1:
+            shown = ", ".join(f"{name} ({dialect})" for name, dialect in dialects.items())
+            raise CheckFailed(
+                f"which SQL did the agent write? there are several databases, {shown}: "
+                "name the case's `database`, or the `dialect` of a sql check"
+            )
+        return next(iter(dialects.values()), None)
+
+    def _possible_databases(self) -> list[Database]:
+        """The databases whose tables the agent may have read."""
+        names = self.databases.names if self.case.database is None else (self.case.database,)
+        return [self.databases.get(name) for name in names]
 
     def resolve(self, reference: str) -> Any:
         """The object behind ``pkg.mod:name``."""

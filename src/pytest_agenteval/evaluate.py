@@ -206,7 +206,7 @@ def _judge(
     draft.stage = "checks"
     observed, results = _outcome(bench, evidence)
     draft.facts["observed"] = observed
-    evidence = _with(evidence, observed=observed)
+    evidence = replace(evidence, observed=observed)
     results += _all_checks(bench, draft, evidence)
     return _verdict(draft, results)
 
@@ -274,10 +274,6 @@ def _first_cell(table: Table | None) -> Any:
     if table is None or not table.row_count or not table.columns:
         return None
     return table.head(1).column(0)[0]
-
-
-def _with(evidence: Evidence, **changes: Any) -> Evidence:
-    return replace(evidence, **changes)
 
 
 def _outcome(bench: Bench, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
@@ -375,16 +371,22 @@ def counts_as_check(results: Sequence[CheckResult]) -> bool:
 
 def _message(results: Sequence[CheckResult]) -> str:
     """Nao's form: what the assertions say, then the data message."""
-    told = [r for r in results if r.type != "data" and (r.type in ALWAYS_TOLD or not r.passed)]
-    data = [result for result in results if result.type == "data"]
-    pieces = [result.why for result in (*told, *data)] or [result.why for result in results]
+    spared = [result for result in results if result.details.get("not_asked")]
+    rest = [result for result in results if not result.details.get("not_asked")]
+    told = [r for r in rest if r.type != "data" and (r.type in ALWAYS_TOLD or not r.passed)]
+    data = [result for result in rest if result.type == "data"]
+    deciding = [r for r in told if r.severity == "fail"]
+    warned = [f"warning: {r.why}" if not r.passed else r.why for r in told if r.severity == "warn"]
+    said = [result.why for result in (*deciding, *data)] or [r.why for r in rest if r.severity == "fail"]
+    pieces = [*said, *warned, *(result.why for result in spared)]
     return "; ".join(dict.fromkeys(pieces)) or "nothing was checked"
 
 
 def _conclude(bench: Bench, attempts: Sequence[Attempt]) -> CaseResult:
     verdict = decide([attempt.verdict for attempt in attempts], bench.rule, bench.k)
     shown = next((a for a in attempts if a.verdict == verdict.verdict), attempts[-1])
-    message = shown.message if bench.k == 1 else f"{verdict.label}: {shown.message}"
+    counted = bench.k > 1 and any(attempt.verdict != "not_run" for attempt in attempts)
+    message = f"{verdict.label}: {shown.message}" if counted else shown.message
     scores = [attempt.score for attempt in attempts if attempt.score is not None]
     return CaseResult(
         verdict.verdict,

@@ -119,7 +119,7 @@ def test_no_data():
             "clarify",
             "answer",
             {"sql": ["SELECT 1"]},
-            "outcome: answer, expected clarify (1 queries were executed)",
+            "outcome: answer, expected clarify (1 query was executed)",
         ),
         ("clarify", "refuse", {}, "outcome: refuse, expected clarify"),
         ("no_data", "answer", {}, "outcome: answer, expected no_data (no query was executed)"),
@@ -128,7 +128,7 @@ def test_no_data():
             "no_data",
             "answer",
             {"sql": ["SELECT 1"], "table": table(a=[1])},
-            "outcome: answer, expected no_data (the answer has 1 rows)",
+            "outcome: answer, expected no_data (the answer has 1 row)",
         ),
         (
             "no_data",

@@ -77,7 +77,11 @@ def suite_options(suite: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str,
 
 
 def _told(found: list[Comparison]) -> int:
-    """The comparison to tell of: the match, else the one in which most rows are equal."""
+    """The comparison to tell of: the match, else one with all columns, the one with most rows equal."""
     if found[-1].matched:
         return len(found) - 1
-    return max(range(len(found)), key=lambda place: (found[place].counts.equal, -place))
+    return max(range(len(found)), key=lambda place: _nearness(found[place], place))
+
+
+def _nearness(comparison: Comparison, place: int) -> tuple[bool, int, int]:
+    return not comparison.missing_columns, comparison.counts.equal, -place

@@ -167,11 +167,13 @@ def _because(expected: Outcome, evidence: Evidence) -> str:
     if expected in ("clarify", "refuse") and has_own_table(evidence):
         return " (the answer carries a table)"
     if expected == "clarify" and evidence.statements:
-        return f" ({len(evidence.statements)} queries were executed)"
+        count = len(evidence.statements)
+        return f" ({count:,} queries were executed)" if count > 1 else " (1 query was executed)"
     if expected == "no_data" and not evidence.statements:
         return " (no query was executed)"
     if expected == "no_data" and evidence.table is None:
         return " (no data returned)"
     if expected == "no_data" and evidence.table is not None:
-        return f" (the answer has {evidence.table.row_count} rows)"
+        count = evidence.table.row_count
+        return f" (the answer has {count:,} row{'s' * (count != 1)})"
     return ""

@@ -169,14 +169,17 @@ class _Verdict:
             self._extra(),
             leniencies=_renamed(mapping),
             notes=self._notes(),
-            counts=_counts(self.expected, self.actual, alignment),
-            sample=sample_rows(scene, alignment),
+            # where no column is shared there are no rows to put side by side, let alone equal ones
+            counts=_counts(self.expected, self.actual, alignment if mapping else None),
+            sample=sample_rows(scene, alignment) if mapping else (),
             keys=alignment.keys,
             differing_columns=tuple(scene.name(i) for i in alignment.differing),
         )
 
 
-def _counts(expected: Table, actual: Table, alignment: Alignment) -> Counts:
+def _counts(expected: Table, actual: Table, alignment: Alignment | None) -> Counts:
+    if alignment is None:
+        return Counts(expected.row_count, actual.row_count)
     return Counts(
         expected.row_count,
         actual.row_count,

@@ -63,7 +63,8 @@ def _check(check: CheckResult, width: int) -> list[str]:
     name = f" {one_line(check.name)!r}" if check.name else ""
     turn = f" of turn {check.turn}" if check.turn is not None else ""
     word = "warning from" if check.severity == "warn" else "failed"
-    text = f"{word} {check.type}{name}{turn}: {one_line(check.why)}"
+    why = one_line(check.why.removeprefix(f"{check.type}: "))
+    text = f"{word} {check.type}{name}{turn}: {why}"
     return textwrap.wrap(text, width, subsequent_indent="  ")
 
 

@@ -126,8 +126,8 @@ class CaseRow:
 
     @property
     def message(self) -> str:
-        """What a table shows: the attempt's message; for k > 1 the count before it."""
-        if len(self.rows) == 1:
+        """What a table shows: the attempt's message; for k > 1 the count before it, if any was made."""
+        if len(self.rows) == 1 or all(row.verdict == "not_run" for row in self.rows):
             return self.rows[0].message
         label = self.decision.label
         shown = self.deciding.message if self.verdict in ("failed", "error") else ""

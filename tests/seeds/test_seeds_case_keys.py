@@ -1,0 +1,145 @@
+"""Whole runs of every key of a case: what the agent received, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+import pytest
+import yaml
+from case_rows import MODELS, ROWS
+from seed_project import Done, Row, run
+
+from pytest_agenteval.cases.keys import CANONICAL, EXPECT_PART, FILE_KEYS, TURN_KEYS
+
+OPTIONS = ("-v", "-p", "no:cacheprovider")
+
+
+def named(row: Row) -> str:
+    return row.name
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """One run of the whole table."""
+    return run(tmp_path_factory.mktemp("keys"), ROWS, *OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def with_models(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """A run with two models."""
+    models = ("--agent-model", "openai:large", "--agent-model", "openai:small")
+    return run(tmp_path_factory.mktemp("models"), MODELS, *OPTIONS, *models)
+
+
+def told(done: Done, row: Row) -> str:
+    """All that results and terminal say of a row: messages, reasons, checks."""
+    return "\n".join(line for line in done.out.splitlines() if f"/{row.name}.yml::" in line) + "\n".join(
+        f"{entry['name']}: {entry['verdict']}: {entry['message']} ({entry['reason']})\n"
+        + "".join(f"  {check['type']}: {check['why']}\n" for check in entry["checks"])
+        for entry in done.results(row)
+    )
+
+
+def judge(done: Done, row: Row) -> None:
+    """Hold a row against the run."""
+    text = told(done, row)
+    assert done.verdicts(row) == row.expected(), text or done.out
+    for piece in row.says:
+        assert piece in text
+    for piece in row.silent:
+        assert piece not in text
+    if row.received is not None:
+        received = done.received(row)
+        assert [
+            {key: call[key] for key in expected}
+            for call, expected in zip(received, row.received, strict=True)
+        ] == [dict(expected) for expected in row.received]
+    if row.judged is not None:
+        assert done.judged_for(row) == row.judged
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_the_agent_receives_what_the_case_says_and_the_case_ends_as_it_should(done: Done, row: Row) -> None:
+    judge(done, row)
+
+
+@pytest.mark.parametrize("row", MODELS, ids=named)
+def test_cases_and_models(with_models: Done, row: Row) -> None:
+    judge(with_models, row)
+
+
+def test_a_case_without_a_model_left_is_deselected_and_counted(with_models: Done) -> None:
+    assert "1 deselected" in with_models.out
+
+
+def mappings(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every mapping of a document."""
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from mappings(part)
+
+
+def test_the_table_holds_every_key_there_is() -> None:
+    documents = [yaml.load(row.case, Loader=yaml.CSafeLoader) for row in (*ROWS, *MODELS)]
+    written = {key for document in documents for part in mappings(document) for key in part}
+    known = {*CANONICAL, *FILE_KEYS, *TURN_KEYS, *EXPECT_PART["properties"]}
+    assert known - written == set()
+
+
+def test_the_agent_never_receives_what_only_the_case_may_know(done: Done) -> None:
+    for row in ROWS:
+        root = yaml.load(row.case, Loader=yaml.CSafeLoader)
+        secrets = [f"{row.name}.yml", *([sql] if isinstance(sql := root.get("sql"), str) else [])]
+        for call in done.received(row):
+            assert not [secret for secret in secrets if secret in str(call)]
+
+
+def test_every_attempt_of_an_isolated_case_gets_a_copy_of_its_own(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "isolate")
+    calls = done.received(row)
+    assert [call["copies"] for call in calls] == [call["databases"] for call in calls]
+    original = f"duckdb:///{done.root / 'shop.duckdb'}"
+    assert len({call["databases"]["shop"] for call in calls} | {original}) == 3
+    with duckdb.connect(str(done.root / "shop.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchall() == [(5,)]
+
+
+def test_other_cases_get_the_databases_themselves(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "plain")
+    (call,) = done.received(row)
+    assert call["databases"] == {
+        "shop": f"duckdb:///{done.root / 'shop.duckdb'}",
+        "crm": f"sqlite:///{done.root / 'crm.db'}",
+    }
+
+
+def test_what_is_written_for_people_stands_in_the_results(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "named")
+    (entry,) = done.results(row)
+    assert (entry["name"], entry["nodeid"]) == ("A name: with ü & more", "tests/named.yml::by_id")
+    assert (entry["owner"], entry["tags"]) == ("growth", ["churn", "quick"])
+
+
+def test_the_results_say_which_of_several_references_matched(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "several_sql")
+    (entry,) = done.results(row)
+    assert entry["message"] == "match (reference 2 of 3)"
+
+
+def test_each_attempt_stands_in_the_results(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "two_thirds")
+    assert [(entry["attempt"], entry["verdict"]) for entry in done.results(row)] == [
+        (1, "passed"),
+        (2, "failed"),
+        (3, "passed"),
+    ]
+
+
+def test_reasons_of_marks_are_told(done: Done) -> None:
+    for reason in ("the table is gone", "not today", "drops the free plan"):
+        assert f"({reason})" in done.out
