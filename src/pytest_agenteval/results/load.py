@@ -27,6 +27,7 @@ LARGE = 32 * 1024**2
 """Bytes above which a foreign file is indexed, with one entry in memory."""
 
 SCALARS_END = b',"asked":'
+TOTALS = {"cases", "summary", "by_model", "pass_metrics"}
 RESULTS_LINE = b'"results": ['
 
 
@@ -66,7 +67,8 @@ def _read_folder(place: Path) -> Document:
 def header_of_file(path: Path) -> dict[str, Any] | None:
     """The header of a results file of ours, read without its results; ``None`` for any other file.
 
-    Raises ``ResultsError`` where the file ends in the middle.
+    Also ``None`` where totals are missing or the version is newer: the whole file says more. Raises
+    ``ResultsError`` where the file ends in the middle.
     """
     try:
         if not _is_ours(path):
@@ -79,9 +81,11 @@ def header_of_file(path: Path) -> dict[str, Any] | None:
                 lines.append(line)
         if not _ends_whole(path):
             raise ValueError("the file ends in the middle")
-        return _header_from(lines)
+        header = _header_from(lines)
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: not a results file ({type(error).__name__}: {error})") from error
+    known = isinstance(header.get("schema_version"), int) and header["schema_version"] <= SCHEMA_VERSION
+    return header if known and header.keys() >= TOTALS else None
 
 
 def _header_from(lines: list[bytes]) -> dict[str, Any]:

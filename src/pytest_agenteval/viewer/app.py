@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import Environment, TemplateError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -34,6 +34,9 @@ from pytest_agenteval.viewer.saving import case_folder, draft_of, save_case
 from pytest_agenteval.viewer.security import Access, Guard, read_form
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "theme.js": "text/javascript"}
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, TemplateError)
+"""What a damaged or hostile results file may cause anywhere on a page."""
+
 ROWS = 200
 """Rows of a table on a page."""
 
@@ -118,6 +121,9 @@ def _page(viewer: Viewer, make: Callable[[Viewer, Request], Response]) -> Callab
             return viewer.message(200, "Reading", f"{waiting.reading.id} is being read: {share} so far.", 1)
         except (ResultsError, OSError) as error:
             return viewer.message(200, "This file cannot be shown", unreadable(error))
+        except _DAMAGE as error:
+            text = f"It is not as a results file should be ({type(error).__name__}: {error})."
+            return viewer.message(500, "This file cannot be shown", text)
 
     return endpoint
 

@@ -7,19 +7,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.errors import ResultsError
+from pytest_agenteval.results.aggregate import totals
 from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.load import header_of_file, read_document
+from pytest_agenteval.results.load import TOTALS, header_of_file, read_document
 from pytest_agenteval.results.overrides import overrides_path, with_overrides
 
 KEPT_ROWS = 200_000
 """Attempts whose scalars are kept in memory, over all runs."""
 
-PATIENCE = 0.5
+PATIENCE = 1.5
 """Seconds a page waits for a file that is being read, before it says so."""
 
 LIVE = 120
@@ -158,7 +159,11 @@ class Library:
 
 
 def _read(path: Path, progress: _Progress) -> Document:
-    return with_overrides(read_document(path, progress=progress.tell))
+    document = read_document(path, progress=progress.tell)
+    if not document.header.keys() >= TOTALS:  # ours, but not as we write them: count again
+        header = {"timestamp": "", "started_at": None, **document.header, **totals(document.rows)}
+        document = replace(document, header=header)
+    return with_overrides(document)
 
 
 def _rows(task: _Task) -> int:

@@ -240,7 +240,8 @@ def history_of(library: Library, path: str, name: str) -> History:
 def _with_changes(moments: Sequence[Moment]) -> list[Moment]:
     """Mark the runs whose case is another than in the run before."""
     found = []
-    for moment, before in zip(moments, [*moments[1:], None], strict=True):
+    for at, moment in enumerate(moments):
+        before = moments[at + 1] if at + 1 < len(moments) else None
         hashes = [
             {line.case.rows[0].case_hash for line in m.lines.values() if line.case.rows[0].case_hash}
             for m in (moment, before)
