@@ -252,7 +252,10 @@ class Wire:
             progress = "nothing of its answer had come" if not call.answering else "only headers had come"
         self._record(call, began, None, f"deadline: {progress}", None)
         tries = f", request {len(call.attempts)}" if len(call.attempts) > 1 else ""
-        text = f"{call.service} did not answer in time: {progress} after {seconds:.1f} s{tries}"
+        text = (
+            f"{call.service} did not answer in time: {progress} after {seconds:.1f} s{tries}, "
+            "when the attempt's deadline came"
+        )
         return AgentTimeout(self._redact(text), answer=_so_far(call))
 
     def _failed(self, call: _Call, text: str) -> AgentFailed:
