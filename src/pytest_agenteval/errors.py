@@ -6,6 +6,7 @@
     ├── SettingsError            an option, ini value or project file is wrong (pytest: usage error, exit 4)
     ├── CaseFileError            a case file is wrong; carries every problem of the file
     ├── ResultsError             a results file or a run's folder cannot be read or used
+    ├── JournalFailed            a run's folder takes no more lines: the run ends, nothing more is paid for
     └── StageError               a part of the machinery failed while a case ran: verdict ``error``
         ├── ReferenceFailed      the reference SQL could not be run            stage reference
         ├── AgentFailed          the agent raised, or could not be reached     stage agent
@@ -67,6 +68,10 @@ class CaseFileError(AgentEvalError):
 
 class ResultsError(AgentEvalError):
     """A results file or a run's folder cannot be read or used; the text names it and says why."""
+
+
+class JournalFailed(AgentEvalError):
+    """A run's folder takes no more lines; the text says why, and where they went instead."""
 
 
 class StageError(AgentEvalError):

@@ -14,7 +14,14 @@ from typing import Any
 
 from pytest_agenteval.cases.model import Case, Check, PassRule
 from pytest_agenteval.checks import run_check
-from pytest_agenteval.errors import AgentFailed, BudgetSpent, ExtractionFailed, ReferenceFailed, StageError
+from pytest_agenteval.errors import (
+    AgentFailed,
+    BudgetSpent,
+    ExtractionFailed,
+    JournalFailed,
+    ReferenceFailed,
+    StageError,
+)
 from pytest_agenteval.results.verdicts import decide
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -170,6 +177,8 @@ def _attempt(
         draft.started = time.monotonic()
         draft.facts["answer"] = answer
         return _judge(bench, draft, answer, references, of_turns)
+    except JournalFailed:
+        raise
     except Exception as error:
         return _error(draft, error)
     except BaseException as error:

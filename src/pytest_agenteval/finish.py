@@ -31,6 +31,34 @@ class Ending:
     report: Path | None = None
 
 
+def finish_or_tell(session: pytest.Session, ran: bool) -> tuple[Ending | None, str | None]:
+    """The ending, or why there is none; then no gate was judged and the run cannot be green.
+
+    ``ran``: some case was run, so there must be something to write.
+    """
+    from pytest_agenteval.errors import AgentEvalError
+
+    try:
+        ending = finish_session(session)
+        if ending is not None or not ran:
+            return ending, None
+        why = "the run's folder was deleted while it ran"
+    except (OSError, AgentEvalError) as error:
+        why = str(error)
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return None, f"the run was not ended as it should: {why}{_where_kept(session.config)}"
+
+
+def _where_kept(config: pytest.Config) -> str:
+    """What an unfinished end has left, and how to make a results file of it."""
+    folder = run_of(config).find_folder()
+    if folder is None:
+        return ""
+    shown = _shown(folder.path, config)
+    return f"; the answers are in {shown}: `agenteval merge {shown}` makes the results file of them"
+
+
 def finish_session(session: pytest.Session) -> Ending | None:
     """Write the document, then decide the exit status by what it says."""
     from pytest_agenteval.reports.summary import write_summaries

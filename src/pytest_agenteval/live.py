@@ -32,6 +32,7 @@ class Live:
         self.ended = False
         self.held_back = False
         self.ending: Any = None
+        self.unwritten: str | None = None
         self.token: Path | None = None
         self.login: str | None = None
 
@@ -121,9 +122,9 @@ class Live:
         if self.held_back and not going_on and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._cases_ran():
-            from pytest_agenteval.finish import finish_session
+            from pytest_agenteval.finish import finish_or_tell
 
-            self.ending = finish_session(session)
+            self.ending, self.unwritten = finish_or_tell(session, bool(self.results))
 
     def _cases_ran(self) -> bool:
         """Whether any case was about to run: a report came, or a folder of this run is there."""
@@ -142,6 +143,8 @@ class Live:
             from pytest_agenteval.dryrun import print_plan
 
             print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
+        if self.unwritten is not None:
+            terminalreporter.write_line(self.unwritten, red=True)
         if self.ending is not None:
             from pytest_agenteval.finish import print_summary
 

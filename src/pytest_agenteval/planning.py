@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_agenteval.errors import JournalFailed
 from pytest_agenteval.items import SESSION, case_of, model_of, our_items
 from pytest_agenteval.options import run_of
 
@@ -40,10 +41,16 @@ def _limit(item: pytest.Item, run: Run) -> None:
 
 
 def begin(config: pytest.Config) -> Run:
-    """The run, with its folder made and every planned item written down."""
+    """The run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
     run = run_of(config)
     if not run.begun:
-        write_plan(config, config.stash.get(PLANNED, ()))
+        try:
+            write_plan(config, config.stash.get(PLANNED, ()))
+        except OSError as error:
+            raise JournalFailed(
+                f"no results can be kept in {run.output}: {error.strerror or error}; nothing is asked. "
+                "Choose another folder with --agent-output"
+            ) from error
         cases = [case for item in config.stash.get(PLANNED, ()) if (case := case_of(item)) is not None]
         run.prepare(case.database for case in cases if case.sql or case.isolate)
     return run

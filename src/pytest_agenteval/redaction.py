@@ -56,6 +56,9 @@ _SHAPES = (
         r"\1" + MASK,
     ),
 )
+_FOLDERS = ("PWD", "OLDPWD")
+"""The shell's working folders: masked, they would take the place out of every path in a report."""
+
 _HINTS = ("uthorization", "AUTHORIZATION", "earer", "asic", "EARER", "ASIC", "://", "passw", "PASSW", "Passw",
           "pwd", "PWD", "ecret", "ECRET", "key", "KEY", "Key", "oken", "OKEN", "sk-", "gh", "xox", "AKIA",
           "AIza", "glpat-", "dapi")  # fmt: skip
@@ -96,7 +99,7 @@ class Redactor:
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Values of 8 characters and more whose variables have secret names, whoever uses them."""
         for name, value in environ.items():
-            if len(value) >= 8 and SECRET_NAME.search(name):
+            if name not in _FOLDERS and len(value) >= 8 and SECRET_NAME.search(name):
                 self.add_named(name, value)
 
     def _extend(self, forms: Iterable[str]) -> None:

@@ -11,10 +11,12 @@ from pytest_agenteval.items import CaseError, CaseFailed, case_of, model_of, rer
 from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import early_run, start_calls
 from pytest_agenteval.planning import begin
+from pytest_agenteval.reports.text import one_line
 
 if TYPE_CHECKING:
     from pytest_agenteval.bench import Fixtures
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.errors import JournalFailed
     from pytest_agenteval.redaction import Redactor
     from pytest_agenteval.run import Run
     from pytest_agenteval.types import CaseResult
@@ -27,7 +29,25 @@ LONGEST = 1_000
 
 
 def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
-    """Run one case on one model. Raises ``CaseFailed``, ``CaseError`` or pytest's skip."""
+    """Run one case on one model. Raises ``CaseFailed``, ``CaseError`` or pytest's skip.
+
+    Where answers can no longer be kept the run ends: the next one would be paid for and lost.
+    """
+    from pytest_agenteval.errors import JournalFailed
+
+    try:
+        _run_item(item, fixtures)
+    except JournalFailed as error:
+        _end_run(item, error)
+        raise CaseError(str(error), pytrace=False) from None
+
+
+def _end_run(item: pytest.Item, error: JournalFailed) -> None:
+    """Stop before the next case; the error itself stands at this one."""
+    item.session.shouldfail = f"agenteval: {str(error).partition('; ')[0]}"
+
+
+def _run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
     from pytest_agenteval.bench import CaseRun
 
     case = case_of(item)
@@ -140,18 +160,33 @@ def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
 
 def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Give a case's report its outcome and its scalars."""
+    from pytest_agenteval.errors import JournalFailed
+
     mask_secrets(report, run_of(item.config).redactor)
     if call.when == "setup" and not report.passed:
-        _never_ran(item, call, report)
+        try:
+            _never_ran(item, call, report)
+        except JournalFailed as error:
+            _end_run(item, error)
     if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
         report.when = "setup"
     scalars = item.stash.get(SCALARS, None) if call.when != "teardown" else None
     if scalars is not None:
         del item.stash[SCALARS]
+        if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
+            _say_why(report, scalars["message"])
         _tell(item, report, scalars)
-    lines = run_of(item.config).journal.take_lines()
+    run = run_of(item.config)
+    lines = [] if run.process.local else run.journal.take_lines()
     if scalars is not None or lines:
         report.__dict__["agenteval"] = json.dumps({"scalars": scalars, "lines": lines})
+
+
+def _say_why(report: pytest.TestReport, message: str) -> None:
+    """In pytest's short summary and in JUnit, which show one line: not that it failed, but why."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = one_line(message)
 
 
 def _tell(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:

@@ -73,7 +73,8 @@ class AgentRuntime:
         thread in one of its own that is left behind when overdue. ``key`` names the call when it is
         left; ``on_overdue`` is called by a watchdog 5 s past the deadline while it still blocks the
         main thread. Raises ``AgentFailed`` (``__cause__``: what the agent raised) or ``AgentTimeout``;
-        ``BudgetSpent``, KeyboardInterrupt and pytest's outcomes pass through.
+        ``BudgetSpent``, KeyboardInterrupt and what pytest-timeout raises pass through; ``pytest.skip()``
+        and its like are errors of the agent.
         """
         started = time.monotonic()
         deadline = started + timeout
@@ -86,7 +87,9 @@ class AgentRuntime:
             answer = self._guarded(call, on_overdue)
         except BudgetSpent:
             raise
-        except (Exception, SystemExit, GeneratorExit) as error:
+        except BaseException as error:
+            if _ends_run(error):
+                raise
             made = failed(error, self._root, self._redact("".join(call.logs)))
             made.args = (self._redact(str(made)),)
             made.duration_ms = round((time.monotonic() - started) * 1000, 3)
@@ -225,6 +228,11 @@ class AgentRuntime:
         except Exception as error:
             name = type(entry.obj).__name__
             warnings.warn(f"leaving the agent {name} failed: {self._redact(repr(error))}", stacklevel=2)
+
+
+def _ends_run(error: BaseException) -> bool:
+    """Whether this is no doing of the agent's: Ctrl-C, or pytest-timeout's limit for the whole item."""
+    return isinstance(error, KeyboardInterrupt) or "from pytest-timeout" in str(getattr(error, "msg", ""))
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ _HINTS = (
         "the object is bound to another thread; make it inside the agent",
     ),
 )
+_OUTCOMES = {"Skipped": "skip", "XFailed": "xfail", "Failed": "fail"}
 _LOOP_HINT = (
     "async agents run on an event loop of their own, one per process; "
     "make the client inside the agent or in its __aenter__"
@@ -48,6 +49,8 @@ def failed(error: BaseException, root: Path | None = None, logs: str = "") -> Ag
     shown = f"{name}: {text}" if text else name
     if isinstance(error, SystemExit):
         shown = f"the agent called exit ({shown})"
+    elif name in _OUTCOMES and hasattr(error, "pytrace"):
+        shown = f"the agent called pytest.{_OUTCOMES[name]}: {text}; skip in the case's file or a fixture"
     place = where(error.__traceback__, root)
     made = AgentFailed(shown + (f" ({place})" if place else "") + _hint(shown))
     made.logs = logs

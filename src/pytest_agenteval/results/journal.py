@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_agenteval.results.entries import parts_of
 from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.line_file import LineFile
 from pytest_agenteval.results.records import (
     PlannedItem,
     answer_body,
@@ -41,7 +42,7 @@ class Journal:
     ``process`` names the file (``main``, ``gw0``). With ``folder`` ``None`` (a worker on another
     machine) the lines are kept until :meth:`take_lines`, and the controller writes them with
     :meth:`write_lines`; ``rerun_base`` is then the controller's folder's. ``redact`` takes secrets
-    out of a text. Writing raises ``OSError`` when the disk refuses.
+    out of a text. Writing raises ``JournalFailed`` when the disk refuses.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Journal:
         self.rerun_base = folder.rerun_base if folder else rerun_base
         self._redact = redact
         self._lock = threading.Lock()
-        self._file: BinaryIO | None = None
+        self._file = LineFile(folder.path, process) if folder else None
         self._kept: list[str] = []
         self._answered: set[str] = set()
         self._hashes: list[tuple[Table, str]] = []
@@ -82,6 +83,8 @@ class Journal:
             place.hardlink_to(prepared)
         except FileExistsError:
             return False
+        except OSError:  # a file system without links; whoever loses finds the file, perhaps still short
+            return _written(place, lines)
         finally:
             prepared.unlink()
         return True
@@ -152,7 +155,6 @@ class Journal:
         with self._lock:
             if self._file is not None:
                 self._file.close()
-                self._file = None
 
     def _event(self, kind: str, nodeid: str, rerun: int, **rest: Any) -> None:
         record = {"kind": kind, "nodeid": nodeid, "rerun": self.rerun_base + rerun, "at": _now()} | rest
@@ -163,13 +165,10 @@ class Journal:
 
     def _put(self, lines: list[str]) -> None:
         with self._lock:
-            if self.folder is None:
+            if self._file is None:
                 self._kept.extend(lines)
                 return
-            if self._file is None:
-                self._file = _new_file(self.folder.path, self.process)
             self._file.write("".join(lines).encode("ascii"))
-            self._file.flush()
 
     def _hash(self, table: Table) -> str:
         """The table's hash; references are shared by attempts, so the last few are remembered."""
@@ -180,6 +179,16 @@ class Journal:
             with self._lock:
                 self._hashes = [*self._hashes[-7:], (table, known)]
         return known
+
+
+def _written(place: Path, lines: Sequence[str]) -> bool:
+    """Write a new file; ``False`` when it is there already."""
+    try:
+        with open(place, "x", encoding="ascii") as file:
+            file.write("".join(lines))
+    except FileExistsError:
+        return False
+    return True
 
 
 def head_of(line: str) -> dict[str, Any]:
@@ -221,17 +230,6 @@ def _replace(value: Any, redact: Redact) -> Any:
     if isinstance(value, list):
         return [_replace(entry, redact) for entry in value]
     return value
-
-
-def _new_file(folder: Path, process: str) -> BinaryIO:
-    """A new file of this process; an earlier one may end in half a line, so none is appended to."""
-    number = 1
-    while True:
-        name = f"{process}.jsonl" if number == 1 else f"{process}-{number}.jsonl"
-        try:
-            return open(folder / name, "xb")
-        except FileExistsError:
-            number += 1
 
 
 def _now() -> str:

@@ -1,0 +1,57 @@
+"""Agents that leave in every other way than by answering: an error of theirs, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+DEEDS = {
+    "raise Own(7)": "Own: 7",
+    "raise asyncio.CancelledError(7)": "CancelledError: 7",
+    "raise GeneratorExit": "GeneratorExit",
+    "sys.exit(0)": "the agent called exit (SystemExit: 0)",
+    "pytest.skip(str(7))": "the agent called pytest.skip: 7; skip in the case's file or a fixture",
+    "pytest.xfail(str(7))": "the agent called pytest.xfail: 7; skip in the case's file or a fixture",
+    "pytest.fail(str(7))": "the agent called pytest.fail: 7; skip in the case's file or a fixture",
+    "pytest.exit(str(7))": "Exit: 7",
+}
+
+
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_whatever_an_agent_raises_is_an_error_everywhere(project, concurrency):
+    shop = project(*DEEDS, "pass")
+    status, output = shop.run("--agent-concurrency", concurrency, "--tb=no", "--junitxml=j.xml", "-v")
+    assert status == 1
+    assert f"1 passed, {len(DEEDS)} errors in" in output
+    (written,) = (shop.path / "tests/outputs").glob("results_*.json")
+    rows = json.loads(written.read_text(encoding="ascii"))["results"]
+    assert [(row["verdict"], row["stage"], row["reason"]) for row in rows] == [
+        *[("error", "agent", "agent_error")] * len(DEEDS),
+        ("passed", None, None),
+    ]
+    for row, expected in zip(rows, DEEDS.values(), strict=False):
+        assert row["message"].startswith(expected)
+    assert 'skipped="0"' in (shop.path / "j.xml").read_text(encoding="utf-8")
+
+
+def test_ctrl_c_in_an_agent_still_ends_the_run(project):
+    shop = project("raise KeyboardInterrupt", "pass")
+    status, output = shop.run()
+    assert status == 2
+    assert shop.asked == 1
+    assert "1 error, 1 not run" in output
+
+
+def test_the_short_summary_says_why_not_only_that(project):
+    shop = project("raise ValueError(str(7))")
+    text = (shop.path / "tests/cases.yml").read_text(encoding="utf-8")
+    (shop.path / "tests/wrong.yml").write_text(
+        text.replace("raise ValueError(str(7))", "pass").replace("a: 1", "a: 2")
+    )
+    status, output = shop.run("--junitxml=j.xml")
+    assert status == 1
+    assert "ERROR tests/cases.yml::c0 - ValueError: 7 (conftest.py:" in output
+    assert "FAILED tests/wrong.yml::c0 - values differ\n" in output
+    junit = (shop.path / "j.xml").read_text(encoding="utf-8")
+    assert '<failure message="values differ">' in junit
