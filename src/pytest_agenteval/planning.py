@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_agenteval.errors import JournalFailed
 from pytest_agenteval.items import SESSION, case_of, model_of, our_items
 from pytest_agenteval.options import run_of
 
@@ -44,6 +43,8 @@ def begin(config: pytest.Config) -> Run:
     """The run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
     run = run_of(config)
     if not run.begun:
+        from pytest_agenteval.errors import JournalFailed
+
         try:
             write_plan(config, config.stash.get(PLANNED, ()))
         except OSError as error:
