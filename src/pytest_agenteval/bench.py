@@ -18,7 +18,7 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
-from pytest_agenteval.evaluate import Bench, evaluate, used_by
+from pytest_agenteval.evaluate import Bench, evaluate, references_of, used_by
 from pytest_agenteval.types import Answer, Attempt, CaseResult, Extraction, Limits, Reference, Task, Used
 
 if TYPE_CHECKING:
@@ -68,22 +68,23 @@ class CaseRun:
         # the earlier run is read before this item leaves a trace in its folder
         self.steps  # noqa: B018
         self.run.journal.started(self.nodeid, self.rerun)
-        return evaluate(
-            Bench(
-                case=self.case,
-                k=self.k,
-                rule=self.rule,
-                kept=self.kept,
-                prepare=self.prepare,
-                ask=self.ask,
-                reference=self.reference,
-                extract=self.extract,
-                statements=self.statements,
-                leak=self.leak,
-                on_attempt=self.on_attempt,
-                services=self,
-                comparison=self.comparison,
-            )
+        return evaluate(self._bench())
+
+    def _bench(self) -> Bench:
+        return Bench(
+            case=self.case,
+            k=self.k,
+            rule=self.rule,
+            kept=self.kept,
+            prepare=self.prepare,
+            ask=self.ask,
+            reference=self.reference,
+            extract=self.extract,
+            statements=self.statements,
+            leak=self.leak,
+            on_attempt=self.on_attempt,
+            services=self,
+            comparison=self.comparison,
         )
 
     # -- what evaluate asks for -------------------------------------------------------------
@@ -146,8 +147,7 @@ class CaseRun:
         """Whether agent and references are there; what is not is told when the case itself runs."""
         try:
             self.prepare()
-            for sql in (*self.case.sql, *(sql for turn in self.case.turns for sql in turn.sql)):
-                self.reference(sql)
+            references_of(self._bench())
         except StageError:
             return False
         return True

@@ -100,7 +100,7 @@ def evaluate(bench: Bench) -> CaseResult:
         return _conclude(bench, attempts)
     try:
         bench.prepare()
-        references, of_turns = _references(bench)
+        references, of_turns = references_of(bench)
     except Exception as error:
         failed = error
         return _each(bench, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(bench, ())), failed))
@@ -146,7 +146,7 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
     return draft.finish("error", text, stage=draft.stage, reason="internal_error", error=f"{text}\n{where}")
 
 
-def _references(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
+def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
     """The accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
     case = bench.case
     whole = _accepted(bench, case.sql, case.expected)

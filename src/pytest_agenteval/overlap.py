@@ -94,7 +94,13 @@ def start_calls(item: pytest.Item, own: CaseRun, follow: Callable[[pytest.Item],
 
 
 def _coming(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
-    """The next ``window`` cases after ``item``."""
+    """The next ``window`` cases after ``item``, none beyond a case with ``setup``.
+
+    What its fixtures change (environment, clock, data) is there for its own calls only.
+    """
+    own = case_of(item)
+    if own is not None and own.setup:
+        return
     items = item.session.items
     start = items.index(item) + 1
     ours = (later for later in items[start:] if case_of(later) is not None)
@@ -103,6 +109,9 @@ def _coming(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
         if later is None:
             return
         yield later
+        coming = case_of(later)
+        if coming is not None and coming.setup:
+            return
 
 
 def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:

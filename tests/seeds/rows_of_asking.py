@@ -231,7 +231,7 @@ k: 2
     ),
     Row(
         name="isolate_cheating",
-        case="prompt: Delete all\nsql: SELECT 1 AS n\ndatabase: shop\nisolate: true\n",
+        case="prompt: Delete all\nsql: SELECT 1 AS n\ndatabase: spare\nisolate: true\n",
         answers={
             "Delete all": {
                 "write": "CREATE TABLE left_behind(i INTEGER)",
@@ -240,7 +240,7 @@ k: 2
             }
         },
         verdicts="error",
-        says=("the agent wrote to the original of shop, not to its copy",),
+        says=("the agent wrote to the original of spare, not to its copy",),
     ),
     Row(
         name="databases",

@@ -40,7 +40,7 @@ assertions: [{type: sql, dialect: sqlite, forbidden_columns: {main.people: [name
         answers={"Which dialect?": {"text": "never asked"}},
         received=(),
         verdicts="error",
-        says=("there are several databases, shop (duckdb), crm (sqlite): name the case's `database`",),
+        says=("several databases, shop (duckdb), spare (duckdb), crm (sqlite): name the case's `database`",),
     ),
     Row(
         name="clarify",

@@ -45,8 +45,10 @@ def given(task):
 def executed(sql, url):
     """The call of a statement that is really executed, with its rows."""
     place = url.partition("///")[2]
-    library = duckdb if url.startswith("duckdb") else sqlite3
-    connection = library.connect(place)
+    if url.startswith("duckdb"):
+        connection = duckdb.connect(place, read_only=True)
+    else:
+        connection = sqlite3.connect(place)
     try:
         cursor = connection.execute(sql)
         columns = [entry[0] for entry in cursor.description]
@@ -58,7 +60,7 @@ def executed(sql, url):
 
 def write(task, sql, original):
     """A statement that changes the data: the attempt's copy, or (an agent that cheats) the original."""
-    place = "shop.duckdb" if original else task.databases["shop"].partition("///")[2]
+    place = f"{task.database}.duckdb" if original else task.databases[task.database].partition("///")[2]
     with duckdb.connect(place) as connection:
         connection.execute(sql)
 
@@ -120,6 +122,7 @@ INI = """
 [pytest]
 agenteval_databases =
     shop = duckdb:///shop.duckdb
+    spare = duckdb:///spare.duckdb
     crm = sqlite:///crm.db
 markers = nightly: of the project
 filterwarnings = error
@@ -201,9 +204,10 @@ class Done:
         return found
 
     def received(self, row: Row) -> list[dict[str, Any]]:
-        """What the agent was given for ``row``, call by call."""
-        mine = [call for call in self.asked if _key(call) in row.answers]
-        return sorted(mine, key=lambda call: (call["attempt"], len(call["turns"])))
+        """What the agent was given for ``row``: by attempt, then in the order of ``answers``."""
+        order = list(row.answers)
+        mine = [call for call in self.asked if _key(call) in order]
+        return sorted(mine, key=lambda call: (call["attempt"], order.index(_key(call))))
 
     def judged_for(self, row: Row) -> int:
         """How often the judge was asked about ``row``'s answers."""
@@ -232,8 +236,9 @@ def judgement(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def build(root: Path, rows: tuple[Row, ...]) -> None:
     """Write the project: databases, agent, cases."""
-    with duckdb.connect(str(root / "shop.duckdb")) as connection:
-        connection.execute(ORDERS)
+    for name in ("shop", "spare"):
+        with duckdb.connect(str(root / f"{name}.duckdb")) as connection:
+            connection.execute(ORDERS)
     crm = sqlite3.connect(root / "crm.db")
     crm.executescript(PEOPLE)
     crm.close()
