@@ -31,11 +31,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("foreign") / "results.json"
 
 
-@given(ENTRIES, HEADERS, HEADERS, st.sampled_from([None, 1]), st.booleans(), st.booleans(), st.integers(1, 60))
-def test_it_says_what_json_load_says(place, entries, before, after, indent, ascii_only, mark, chunk):
+@given(
+    ENTRIES, HEADERS, HEADERS, st.sampled_from([None, 1]), st.booleans(), st.booleans(), st.integers(1, 60)
+)
+def test_it_says_what_json_load_says(place, entries, before, after, indent, is_ascii, mark, chunk):
     document = {**before, "results": entries, **{k: v for k, v in after.items() if k not in before}}
-    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    raw = text.encode("utf-8", "surrogatepass" if ascii_only else "replace")
+    text = json.dumps(document, indent=indent, ensure_ascii=is_ascii)
+    raw = text.encode("utf-8", "surrogatepass" if is_ascii else "replace")
     document = json.loads(raw)
     place.write_bytes((codecs.BOM_UTF8 if mark else b"") + raw)
     seen: list[Any] = []
