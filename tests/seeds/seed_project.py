@@ -128,6 +128,8 @@ markers = nightly: of the project
 filterwarnings = error
 """
 
+JUDGE = ("--agent-judge-model", "openai:judge")
+
 ORDERS = """
 CREATE TABLE orders(id INTEGER, region VARCHAR, amount DECIMAL(10,2));
 INSERT INTO orders VALUES (1,'north',10.50),(2,'south',20.00),(3,'north',5.25),(4,'east',7.00),(5,'west',1.25)
@@ -255,8 +257,13 @@ def build(root: Path, rows: tuple[Row, ...]) -> None:
 
 
 def run(root: Path, rows: tuple[Row, ...], *arguments: str) -> Done:
-    """Run the project's cases in a process of their own, as a user does."""
+    """A new project, and its cases run in a process of their own, as a user does."""
     build(root, rows)
+    return run_again(root, "tests/outputs", *arguments)
+
+
+def run_again(root: Path, output: str, *arguments: str) -> Done:
+    """Run the project's cases; results go to ``output``."""
     requests: list[dict[str, Any]] = []
 
     def reply(request: Request) -> Response:
@@ -272,7 +279,7 @@ def run(root: Path, rows: tuple[Row, ...], *arguments: str) -> Done:
         server.expect_request("/v1/chat/completions", method="POST").respond_with_handler(reply)
         more = {"OPENAI_BASE_URL": server.url_for("/v1"), "OPENAI_API_KEY": "on-loopback"}
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--agent-judge-model", "openai:judge", *arguments],
+            [sys.executable, "-m", "pytest", *JUDGE, "--agent-output", output, *arguments],
             cwd=root,
             env={**environment(), **more},
             capture_output=True,
@@ -280,7 +287,7 @@ def run(root: Path, rows: tuple[Row, ...], *arguments: str) -> Done:
             timeout=180,
             check=False,
         )
-    found = list((root / "tests" / "outputs").glob("results_*.json"))
+    found = list((root / output).glob("results_*.json"))
     document = json.loads(found[0].read_text(encoding="utf-8")) if found else {"results": []}
     log = root / "asked.jsonl"
     asked = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

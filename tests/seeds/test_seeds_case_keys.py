@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +12,8 @@ import duckdb
 import pytest
 import yaml
 from case_rows import MODELS, ROWS
-from seed_project import Done, Row, run
+from seed_project import Done, Row, run, run_again
+from user_run import environment
 
 from pytest_agenteval.cases.keys import CANONICAL, EXPECT_PART, FILE_KEYS, TURN_KEYS
 
@@ -22,8 +26,8 @@ def named(row: Row) -> str:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """One run of the whole table."""
-    return run(tmp_path_factory.mktemp("keys"), ROWS, *OPTIONS)
+    """One run of the whole table; the answers are recorded."""
+    return run(tmp_path_factory.mktemp("keys"), ROWS, *OPTIONS, "--agent-record", "answers.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,41 @@ def test_cases_and_models(with_models: Done, row: Row) -> None:
 
 def test_a_case_without_a_model_left_is_deselected_and_counted(with_models: Done) -> None:
     assert "1 deselected" in with_models.out
+
+
+def verdicts(document: Mapping[str, Any]) -> dict[tuple[str, int], tuple[Any, ...]]:
+    """What was found, by attempt; one case reads what its agent left behind, which is no answer."""
+    return {
+        (entry["nodeid"], entry["attempt"]): tuple(
+            entry[key] for key in ("verdict", "reason", "observed", "score")
+        )
+        for entry in document["results"]
+        if entry["path"] != "tests/isolate_cheating.yml"
+    }
+
+
+def test_recorded_answers_are_judged_as_the_agents_own(done: Done) -> None:
+    asked = (done.root / "asked.jsonl").read_text()
+    replayed = run_again(done.root, "replayed", *OPTIONS, "--agent-target", "replay:answers.jsonl")
+    assert verdicts(replayed.document) == verdicts(done.document)
+    assert (done.root / "asked.jsonl").read_text() == asked
+
+
+def test_rescoring_without_a_judge_takes_what_the_judge_said(done: Done) -> None:
+    (file,) = (done.root / "tests" / "outputs").glob("results_*.json")
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest_agenteval", "rescore", str(file), "-o", "rescored.json"],
+        cwd=done.root,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "0 regressions, 0 fixes, 0 added, 0 removed, " in told.stdout
+    document = json.loads((done.root / "rescored.json").read_text(encoding="utf-8"))
+    assert verdicts(document) == verdicts(done.document)
 
 
 def mappings(node: Any) -> Iterator[Mapping[str, Any]]:

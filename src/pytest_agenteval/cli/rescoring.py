@@ -247,16 +247,21 @@ def _with_saved_judgements(case: Case, entry: Mapping[str, Any], *, has_judge: b
     if has_judge or not saved:
         return case
 
-    def again(checks: Sequence[Check]) -> tuple[Check, ...]:
-        return tuple(_Judgement(check, saved) if check.type in JUDGED else check for check in checks)
+    from pytest_agenteval.checks.judges import FactualityCheck
 
-    turns = tuple(replace(turn, assertions=again(turn.assertions)) for turn in case.turns)
-    own = case.assertions
-    if case.expected_response and not any(check.type == "factuality" for check in own):
-        from pytest_agenteval.checks.judges import FactualityCheck
+    def again(checks: Sequence[Check], expected: tuple[str, ...] = ()) -> tuple[Check, ...]:
+        stated = (FactualityCheck(type="factuality", expected=expected),) if expected else ()
+        found = (*checks, *stated)
+        return tuple(_Judgement(check, saved) if check.type in JUDGED else check for check in found)
 
-        own = (*own, FactualityCheck(type="factuality", expected=case.expected_response))
-    return replace(case, turns=turns, assertions=again(own))
+    turns = tuple(
+        replace(turn, assertions=again(turn.assertions, turn.expected_response), expected_response=())
+        for turn in case.turns
+    )
+    own = any(check.type == "factuality" for check in case.assertions)
+    return replace(
+        case, turns=turns, assertions=again(case.assertions, () if own else case.expected_response)
+    )
 
 
 def _judged(record: Mapping[str, Any]) -> bool:
