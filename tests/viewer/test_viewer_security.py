@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -175,6 +176,13 @@ def test_download(site: Site, shop: Path) -> None:
     assert status == 200
     assert headers["content-disposition"].startswith("attachment")
     assert text == (shop / "tests" / "outputs" / f"{name}.json").read_text()
+    status, headers, text = site.ask(f"/runs/{name}/report.html")
+    assert status == 200
+    assert headers["content-disposition"] == f"attachment; filename*=utf-8''{name}.html"
+    assert text.rstrip().endswith("</html>")
+    status, headers, text = site.ask(f"/runs/{name}/attempts/2/attempt.json")
+    assert headers["content-disposition"] == f"attachment; filename*=utf-8''{name}_2.json"
+    assert json.loads(text)["attempt"] == 2
 
 
 @pytest.fixture

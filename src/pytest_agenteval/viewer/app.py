@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,17 +182,30 @@ def run_page(viewer: Viewer, request: Request) -> Response:
     """One run."""
     listed = viewer.listed(request.path_params["run"])
     document = _document(viewer, listed)
-    others = [other for other in viewer.library.listing() if other != listed.id]
-    older = [other for other in others if other < listed.id]
+    every = list(viewer.library.listing())
+    others = [other for other in every if other != listed.id]
+    older = every[every.index(listed.id) + 1 :] if listed.id in every else []
     return viewer.page(
         "run.html",
         view=run_view(listed.id, document, Query.read(request.query_params)),
         links=ServerLinks(listed.id),
         listed=listed,
         others=others[:200],
-        suggested=next(iter(older or others), None),
+        suggested=_readable(viewer, older or others),
         refresh=5 if listed.live else 0,
     )
+
+
+def _readable(viewer: Viewer, ids: Sequence[str]) -> str | None:
+    """The first run that can be compared with, among the next few."""
+    listing = viewer.library.listing()
+    for run_id in ids[:5]:
+        try:
+            if not isinstance(viewer.library.header(listing[run_id], 0.0), Reading):
+                return run_id
+        except (ResultsError, OSError, KeyError):
+            continue
+    return None
 
 
 def attempt_page(viewer: Viewer, request: Request) -> Response:

@@ -72,7 +72,7 @@ def run_lines(library: Library, wait: float = 0.5) -> list[RunLine]:
         try:
             header = library.header(listed, wait)
         except (ResultsError, OSError) as error:
-            lines.append(RunLine(listed, problem=unreadable(error)))
+            lines.append(RunLine(listed, problem=unreadable(error).replace(f"{listed.path}: ", "")))
             continue
         if isinstance(header, Reading):
             wait = 0.0  # the others are not to wait once more

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_agenteval.compare.result import MappedColumn
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.extract.queries import executed_queries, result_table, statement_of
 from pytest_agenteval.reports.html.grids import Diff, Grid, diff_of, grid_of, marks_of
@@ -59,6 +60,14 @@ class AttemptView:
     raw: str
     comparison: Mapping[str, Any]
     compared_now: bool
+
+    @property
+    def renamed(self) -> list[str]:
+        """``total <- revenue (by value)`` for each column that the answer calls otherwise."""
+        columns = [
+            MappedColumn(c["expected"], c["actual"], c["how"]) for c in self.comparison.get("mapping") or []
+        ]
+        return [column.text for column in columns if column.expected != column.actual]
 
     @property
     def checks(self) -> Sequence[Mapping[str, Any]]:

@@ -10,13 +10,13 @@ from jinja2 import ChainableUndefined, Environment, PackageLoader
 from markupsafe import Markup
 
 from pytest_agenteval.reports.html import charts, markup
+from pytest_agenteval.reports.html.runs import short_time
 from pytest_agenteval.reports.text import (
     cost_text,
     counted,
     percent_text,
     rate_text,
     safe,
-    time_text,
     tokens_text,
 )
 
@@ -34,7 +34,7 @@ def make_environment() -> Environment:
     environment.filters.update(
         cost=cost_text,
         tokens=tokens_text,
-        time=time_text,
+        time=short_time,
         rate=rate_text,
         percent=percent_text,
         sql=lru_cache(maxsize=5000)(markup.sql_markup),  # attempts repeat statements

@@ -116,14 +116,19 @@ def cards_of(document: Document) -> list[Card]:
         Card("Cases", f"{cases['total']:,}", counted(summary["total"], "attempt")),
         Card("Passed", f"{cases['passed']:,}", _share(cases, "passed"), "passed"),
         Card("Failed", f"{cases['failed']:,}", _share(cases, "failed"), "failed" if cases["failed"] else ""),
-        Card("Errors", f"{cases['errors']:,}", "never a wrong answer", "error" if cases["errors"] else ""),
+        Card(
+            "Errors",
+            f"{cases['errors']:,}",
+            "never a wrong answer" if cases["errors"] else "",
+            "error" if cases["errors"] else "",
+        ),
         *_aside(cases),
         Card("Tokens", tokens_text(summary["total_tokens"]), _parts(summary)),
         Card("Cost", cost_text(summary["total_cost"]), _unpriced(summary)),
         Card(
             "Duration",
             time_text(summary["total_duration_ms"]),
-            f"{time_text(summary['avg_duration_ms'])} each",
+            f"{short_time(summary['avg_duration_ms'])} each",
         ),
         Card("Tool calls", f"{summary['total_tool_calls']:,}", f"{summary['avg_tool_calls']:.1f} each"),
     ]
@@ -134,11 +139,19 @@ def cards_of(document: Document) -> list[Card]:
     return cards
 
 
+def short_time(ms: float | None) -> str:
+    """As :func:`time_text`, but ``34ms`` below a tenth of a second."""
+    return f"{ms:.0f}ms" if ms is not None and ms < 95 else time_text(ms)
+
+
 def _aside(cases: dict[str, Any]) -> list[Card]:
     """Review always; what was not run, skipped or expected to fail only where there is any."""
     found = [
         Card(
-            "Review", f"{cases['review']:,}", "to be judged by a person", "review" if cases["review"] else ""
+            "Review",
+            f"{cases['review']:,}",
+            "for a person to judge" if cases["review"] else "",
+            "review" if cases["review"] else "",
         )
     ]
     for key, name in (("not_run", "Not run"), ("skipped", "Skipped"), ("xfailed", "Expected failures")):
