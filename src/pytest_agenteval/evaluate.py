@@ -201,6 +201,8 @@ def _judge(
     references: tuple[Reference, ...],
     of_turns: tuple[tuple[Reference, ...], ...],
 ) -> Attempt:
+    from pytest_agenteval.checks.outcome import empty_answer
+
     draft.facts["asked"] = tuple(call.name for call in answer.tool_calls if call.asked)
     leaked = bench.leak(answer)
     if leaked is not None:
@@ -217,6 +219,8 @@ def _judge(
     draft.facts["observed"] = observed
     evidence = replace(evidence, observed=observed)
     results += _all_checks(bench, draft, evidence)
+    if counts_as_check(results) and all(result.passed for result in results):
+        results += empty_answer(evidence)
     return _verdict(draft, results)
 
 
@@ -232,6 +236,10 @@ def _turn_evidence(
     if len(bench.case.turns) < 2:
         return ()
     parts = answer.turns or (answer,)
+    for number, turn in enumerate(bench.case.turns[len(parts) :], start=len(parts)):
+        if of_turns[number] or turn.assertions or turn.expected_response:
+            told = f"the answer holds {len(parts)} of {len(bench.case.turns)} turns"
+            raise ExtractionFailed(f"{told}, and turn {number} (from 0) is to be checked")
     made = []
     for turn, part, references in zip(bench.case.turns, parts, of_turns, strict=False):
         table = bench.extract(part, _names(references)).table

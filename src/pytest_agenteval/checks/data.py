@@ -49,6 +49,12 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
 
 
 def _compare(reference: Reference, evidence: Evidence, options: ComparisonOptions) -> Comparison:
+    ignored = {name.lower() for name in options.ignore_columns}
+    if ignored and all(name.lower() in ignored for name in reference.table.names):
+        raise ComparisonFailed(
+            f"ignore_columns leaves out every expected column ({', '.join(reference.table.names)}): "
+            "nothing would be compared"
+        )
     try:
         comparison = compare(reference.table, evidence.table, options.with_order(reference.order_by))
     except Exception as error:

@@ -177,3 +177,12 @@ def _because(expected: Outcome, evidence: Evidence) -> str:
         count = evidence.table.row_count
         return f" (the answer has {count:,} row{'s' * (count != 1)})"
     return ""
+
+
+def empty_answer(evidence: Evidence) -> list[CheckResult]:
+    """A failed check where the agent said and did nothing: any prohibition holds of that, to no avail."""
+    given = (evidence.text.strip(), evidence.tool_calls, evidence.turns)
+    if any(given) or evidence.table is not None or evidence.value is not None:
+        return []
+    why = "the answer is empty: no text, no rows, no tool call"
+    return [CheckResult("answer", False, why, reason="no_answer")]

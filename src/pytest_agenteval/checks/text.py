@@ -19,7 +19,9 @@ class TextCheck(Check):
     contains: Phrases | None = Field(default=None, description="texts that must all occur")
     contains_any: Phrases | None = Field(default=None, description="texts of which one must occur")
     not_contains: Phrases | None = Field(default=None, description="texts that must not occur")
-    pattern: str | None = Field(default=None, description="a regular expression to be found (`re.search`)")
+    pattern: str | None = Field(
+        default=None, min_length=1, description="a regular expression to be found (`re.search`)"
+    )
     ignore_case: bool = Field(default=True, description="upper and lower case are the same, also in pattern")
     grounded: bool = Field(
         default=False,
