@@ -1,0 +1,263 @@
+"""The order of the steps of a case, and what each step's failure leaves: driven directly, without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_agenteval.cases.loader import load_cases
+from pytest_agenteval.cases.model import PassRule
+from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.errors import (
+    AgentFailed,
+    AgentTimeout,
+    BudgetSpent,
+    ExtractionFailed,
+    JournalFailed,
+    ReferenceFailed,
+    StageError,
+)
+from pytest_agenteval.evaluate import Bench, evaluate
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import (
+    Answer,
+    Attempt,
+    CaseResult,
+    Extraction,
+    Reference,
+    Statement,
+    ToolCall,
+    Usage,
+)
+
+PLAIN = "prompt: How many?\nsql: SELECT 3 AS n\n"
+THREE = Table.from_records([{"n": 3}])
+
+
+class House:
+    """What a check may ask for: nothing is configured here."""
+
+    root = "."
+    judge = None
+
+    def schema(self) -> dict[str, Any]:
+        return {}
+
+    def dialect(self) -> None:
+        return None
+
+    def resolve(self, reference: str) -> Any:
+        raise LookupError(reference)
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def step(*given: Any) -> Any:
+        raise error
+
+    return step
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., tuple[CaseResult, list[Attempt]]]:
+    """``run(yaml, k, step=...)``: the result, and the attempts as they were told, one by one."""
+
+    def call(text: str = PLAIN, k: int = 1, told: list[Attempt] | None = None, **steps: Any) -> Any:
+        place = tmp_path / "tests" / "a.yml"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+        loaded = load_cases(place, checks=default_registry(), root=tmp_path)
+        assert not loaded.problems
+        told = [] if told is None else told
+        plain: dict[str, Any] = {
+            "kept": lambda number: None,
+            "prepare": lambda: None,
+            "ask": lambda number: Answer("3", value=3),
+            "reference": lambda sql: Reference(THREE, sql),
+            "extract": lambda answer, names: Extraction(THREE, "matched"),
+            "statements": lambda answer: (),
+            "leak": lambda answer: None,
+            "on_attempt": told.append,
+            "services": House(),
+            "comparison": {},
+        }
+        made = evaluate(Bench(case=loaded.cases[0], k=k, rule=PassRule(), **(plain | steps)))
+        return made, told
+
+    return call
+
+
+def test_every_attempt_is_told_as_it_ends(run):
+    result, told = run(k=3)
+    assert (result.verdict, result.message, result.score) == ("passed", "3/3: match", 1.0)
+    assert [attempt.number for attempt in told] == [1, 2, 3]
+    assert told[0].reference_sql == "SELECT 3 AS n"
+
+
+def test_what_a_resumed_run_has_is_neither_asked_nor_told_again(run):
+    first = Attempt(1, "failed", "values differ", reason="values")
+    result, told = run(k=2, kept=lambda number: first if number == 1 else None)
+    assert (result.verdict, [attempt.number for attempt in told]) == ("failed", [2])
+    second = Attempt(2, "passed", "match")
+    result, told = run(k=2, kept=[None, first, second].__getitem__, prepare=raising(ReferenceFailed("gone")))
+    assert (result.verdict, result.attempts, told) == ("failed", (first, second), [])
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "stage", "reason"),
+    [
+        ("prepare", StageError("no agent"), "checks", "error"),
+        ("reference", ReferenceFailed("no such table"), "reference", "reference_error"),
+        ("ask", AgentFailed("it broke"), "agent", "agent_error"),
+        ("ask", AgentTimeout("too slow"), "timeout", "timeout"),
+        ("extract", ExtractionFailed("two tables"), "extraction", "extraction_failed"),
+    ],
+)
+def test_a_step_that_fails_is_an_error_of_its_stage(run, step, error, stage, reason):
+    result, told = run(k=2, **{step: raising(error)})
+    assert (result.verdict, result.stage, result.reason) == ("error", stage, reason)
+    assert [attempt.error for attempt in told] == [str(error)] * 2
+
+
+def test_what_a_failed_agent_had_spent_is_kept(run):
+    error = AgentFailed("it broke", answer=Answer("half", usage=Usage(10, 2), cost=0.5))
+    error.duration_ms = 90_000.0
+    result, (attempt,) = run(ask=raising(error))
+    assert (result.verdict, attempt.answer.cost) == ("error", 0.5)
+    assert attempt.duration_ms >= 90_000
+
+
+def test_what_a_failed_extraction_had_spent_is_kept(run):
+    _, (attempt,) = run(extract=raising(ExtractionFailed("unclear", usage=Usage(7, 1), cost=0.25)))
+    assert (attempt.extraction.usage, attempt.extraction.cost) == (Usage(7, 1), 0.25)
+    _, (attempt,) = run(extract=raising(ExtractionFailed("unclear", cost=0.25)))
+    assert attempt.extraction.cost == 0.25
+    _, (attempt,) = run(extract=raising(ExtractionFailed("unclear")))
+    assert attempt.extraction is None
+
+
+def test_what_the_budget_stops_is_not_run(run):
+    result, (first, second) = run(k=2, ask=raising(BudgetSpent("budget of $1.00 spent")))
+    assert (first.verdict, second.verdict, result.verdict) == ("not_run", "not_run", "not_run")
+    assert result.message == "budget of $1.00 spent"
+    assert (first.reason, result.score) == ("budget", None)
+
+
+def test_a_defect_of_ours_names_its_stage_and_its_place(run):
+    result, (attempt,) = run(statements=raising(ZeroDivisionError("division by zero")))
+    assert (result.verdict, result.reason) == ("error", "internal_error")
+    assert result.message == "internal error in stage extraction: ZeroDivisionError: division by zero"
+    assert "test_evaluate_steps.py" in attempt.error
+
+
+def test_a_journal_that_takes_no_more_lines_ends_the_run(run):
+    with pytest.raises(JournalFailed, match="disk full"):
+        run(ask=raising(JournalFailed("disk full")))
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "reason", "text"),
+    [
+        (KeyboardInterrupt(), "agent", "interrupted", "interrupted: KeyboardInterrupt"),
+        (SystemExit("Timeout (>3.0s) \n"), "timeout", "timeout", "Timeout (>3.0s)"),
+    ],
+)
+def test_what_ends_the_process_leaves_the_attempt_and_goes_on(run, error, stage, reason, text):
+    told: list[Attempt] = []
+    with pytest.raises(type(error)):
+        run(told=told, ask=raising(error))
+    assert [(a.verdict, a.stage, a.reason, a.message) for a in told] == [("error", stage, reason, text)]
+
+
+def test_an_answer_key_that_was_read_fails_before_anything_else_is_judged(run):
+    leak = "the agent read tests/a.yml"
+    result, (attempt,) = run(leak=lambda answer: leak, extract=raising(ExtractionFailed("unclear")))
+    assert (result.verdict, result.reason, attempt.leak) == ("failed", "leak", leak)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("", "outcome no_data needs a reference that gives no rows; the case has none"),
+        ("sql: SELECT 3 AS n\n", "outcome no_data, but the reference gives 1 rows, expected 0"),
+    ],
+)
+def test_no_data_needs_a_reference_without_rows(run, reference, said):
+    result, _ = run(f"prompt: How many?\noutcome: no_data\n{reference}")
+    assert (result.verdict, result.stage, result.message) == ("error", "reference", said)
+
+
+def test_no_data_is_right_where_there_is_none(run):
+    none = Table.from_rows(["n"], [])
+    result, _ = run(
+        f"{PLAIN}outcome: no_data\n",
+        reference=lambda sql: Reference(none, sql),
+        extract=lambda answer, names: Extraction(none, "matched"),
+        ask=lambda number: Answer("There are none."),
+        statements=lambda answer: [Statement("SELECT 3 AS n WHERE false", none)],
+    )
+    assert result.verdict == "passed"
+
+
+def test_turns_with_references_have_tables_of_their_own(run):
+    seen: list[Any] = []
+
+    def extract(answer: Answer, names: Any) -> Extraction:
+        seen.append((answer.text, names))
+        return Extraction(THREE, "matched")
+
+    parts = (Answer("three"), Answer("as I said"))
+    text = "prompt:\n  - {say: How many?, sql: SELECT 3 AS n}\n  - say: Sure?\n"
+    result, (attempt,) = run(text, ask=lambda n: Answer("whole", turns=parts), extract=extract)
+    assert result.verdict == "passed", result.message
+    assert seen == [("whole", []), ("three", [["n"]]), ("as I said", [])]
+    assert attempt.comparison.matched
+    seen.clear()
+    run(text, ask=lambda number: Answer("all at once"), extract=extract)
+    assert seen == [("all at once", []), ("all at once", [["n"]])]
+
+
+def test_the_judge_is_not_asked_where_the_data_decided(run):
+    text = f"{PLAIN}expected_response: There are three.\n"
+    wrong = Extraction(Table.from_records([{"n": 4}]), "matched")
+    result, (attempt,) = run(text, extract=lambda answer, names: wrong)
+    assert (result.verdict, result.reason) == ("failed", "values_differ")
+    assert attempt.message.endswith("; judge not asked: the data comparison already decided")
+    # without a configured judge the question itself is an error: it was asked
+    result, _ = run(text)
+    assert (result.verdict, result.stage) == ("error", "checks")
+
+
+def test_what_checks_say_comes_in_nao_s_order(run):
+    text = (
+        "prompt: How many?\nassertions:\n  - {type: tool_call, tool: execute_sql}\n"
+        "  - {type: text, contains: three, severity: warn}\nbudget: {tokens: 5}\n"
+    )
+    answer = Answer("4", tool_calls=(ToolCall("execute_sql", {}, asked=True),), usage=Usage(9, 1))
+    result, (attempt,) = run(text, ask=lambda number: answer)
+    assert result.verdict == "failed"
+    assert "warning: " in result.message
+    assert attempt.asked == ("execute_sql",)
+
+
+def test_nothing_to_check_is_for_review(run):
+    result, _ = run("prompt: How many?\n", extract=lambda answer, names: Extraction(None, "none"),
+                    ask=lambda number: Answer("three"))  # fmt: skip
+    assert (result.verdict, result.message, result.score) == ("review", "nothing was checked", None)
+
+
+def test_what_a_turn_says_is_judged_as_that_turns(run):
+    text = (
+        "prompt:\n  - say: How many?\n    assertions: [{type: text, contains: three}]\n"
+        "  - {say: Sure?, expected_response: Yes.}\n"
+    )
+    parts = (Answer("It is three."), Answer("Quite sure."))
+    result, (attempt,) = run(text, ask=lambda number: Answer("whole", turns=parts))
+    # without a configured judge the second turn's question is an error: it was asked
+    assert (result.verdict, result.stage) == ("error", "checks")
+    result, (attempt,) = run(
+        text.replace(", expected_response: Yes.", ""), ask=lambda n: Answer("", turns=parts)
+    )
+    assert (result.verdict, [check.turn for check in attempt.checks]) == ("passed", [0])
