@@ -95,7 +95,7 @@ def plans(task):
     calls = (ToolCall("get_schema", {}, {}), ToolCall("execute_sql", {"sql_query": "SELECT 1"}, {"data": []}))
     text = "Sign-ups of last week by plan."
     if WRONG:
-        text, calls = "Sign-ups by plan.", tuple(reversed(calls))
+        text, calls, rows = "Sign-ups by plan.", tuple(reversed(calls)), rows[1:]
     return Answer(text=text, data=rows, tool_calls=calls, duration_ms=5.0)
 
 
@@ -145,12 +145,12 @@ FILES = {
 }
 
 NAMES = {2: "epigenomics", 5: "duckdb-jaffle-shop"}
-Run = Callable[[int, str], tuple[int, dict[str, Mapping[str, Any]]]]
+Run = Callable[..., tuple[int, dict[str, Mapping[str, Any]]]]
 
 
 @pytest.fixture
 def run_example(pytester: pytest.Pytester, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs example n with the right or the wrong agent; gives exit code and the last attempt by case."""
+    """Runs example n with the right or the wrong agent; gives exit status and the last attempt by case."""
 
     def judge(request: Any) -> Response:
         body = request.get_json()
@@ -169,7 +169,7 @@ def run_example(pytester: pytest.Pytester, httpserver: HTTPServer, monkeypatch: 
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return Response(json.dumps({"choices": [choice], "usage": usage}), content_type="application/json")
 
-    def run(number: int, script: str) -> tuple[int, dict[str, Mapping[str, Any]]]:
+    def run(number: int, script: str, *arguments: str) -> tuple[int, dict[str, Mapping[str, Any]]]:
         httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(judge)
         root, url = pytester.path, httpserver.url_for("/v1")
         for name, text in FILES.items():
@@ -189,7 +189,7 @@ def run_example(pytester: pytest.Pytester, httpserver: HTTPServer, monkeypatch: 
         monkeypatch.setenv("SCRIPT", script)
         monkeypatch.setenv("EXAMPLE", str(number))
         monkeypatch.setenv("SHOP", str(root / "shop.duckdb"))
-        result = pytester.runpytest("-q")
+        result = pytester.runpytest("-q", *arguments)
         (file,) = (root / "tests" / "outputs").glob("results_*.json")
         document = json.loads(file.read_text(encoding="utf-8"))
         return result.ret, {entry["name"]: entry for entry in document["results"]}
@@ -250,7 +250,8 @@ RED: dict[int, dict[str, list[str]]] = {
         "signups_by_plan": [
             "python: checks.plans:mentions_week scored 0.00, need >= 0.5",
             "tool_order: no execute_sql after get_schema; called execute_sql > get_schema",
-            "match",
+            "rows: 1, expected 2",
+            "row count: 1 vs 2",
         ]
     },
 }
@@ -265,3 +266,18 @@ def test_red_with_a_wrong_agent_for_the_right_reason(run_example: Run, number: i
         assert results[name]["verdict"] == "failed", results[name]["message"]
         for reason in reasons:
             assert reason in results[name]["message"], results[name]["message"]
+
+
+def test_the_model_that_drops_the_free_plan_is_expected_to(run_example: Run) -> None:
+    code, results = run_example(8, "wrong", "--agent-model", "openai:gpt-4.1-nano")
+    assert code == 0
+    assert (results["signups_by_plan"]["verdict"], results["signups_by_plan"]["xfail"]) == (
+        "failed",
+        "drops the free plan",
+    )
+
+
+def test_another_model_is_not(run_example: Run) -> None:
+    code, results = run_example(8, "wrong", "--agent-model", "openai:gpt-4.1")
+    assert code == 1
+    assert results["signups_by_plan"]["xfail"] is None

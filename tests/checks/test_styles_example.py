@@ -54,6 +54,51 @@ def test_the_report_has_the_scorecard(styles: pytest.Pytester, capsys: pytest.Ca
     )
 
 
+def broken(styles: pytest.Pytester, *changes: tuple[str, str]) -> None:
+    """Change the assistant: each piece of its text occurs once."""
+    file = styles.path / "assistant.py"
+    text = file.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+
+
+def test_an_assistant_that_guesses_fails_the_lightdash_suite(styles: pytest.Pytester) -> None:
+    broken(
+        styles,
+        ("if year is None and task.clarification:", "if False:"),
+        ("I cannot perform statistical forecasting or predict future values.", "It will be 1,400.00."),
+        ("Total order revenue was {total:,} in", "Total order revenue was {total + 10:,} in"),
+        ('"chart_type": "bar"', '"chart_type": "pie"'),
+        ("WHERE amount > {number} AND", "WHERE amount < {number} AND"),
+    )
+    result = styles.runpytest(*OPTIONS, "tests/lightdash")
+    result.assert_outcomes(failed=5)
+    told = {name: message for name, (_, message) in verdicts(styles.path).items()}
+    assert told["revenue_2024"] == "text: 1,199.60 is neither in the rows nor in the question"
+    assert "outcome: answer, expected clarify" in told["ambiguous_revenue"]
+    assert "outcome: answer, expected refuse" in told["no_forecast"]
+    assert told["shipping_by_month"] == "chart: type pie, expected bar"
+    assert "outcome: answer, expected no_data (the answer has" in told["huge_orders"]
+
+
+def test_an_assistant_that_acts_without_asking_fails_the_tent_suite(styles: pytest.Pytester) -> None:
+    broken(
+        styles,
+        ('ToolCall("lookup_order", ', 'ToolCall("find_order", '),
+        ("asked=True, approved=allowed)", "asked=False)"),
+        ("every open order is named here, and no other: {names}.", "have a nice day."),
+    )
+    result = styles.runpytest(*OPTIONS, "tests/tent")
+    result.assert_outcomes(failed=2)
+    told = {name: message for name, (_, message) in verdicts(styles.path).items()}
+    assert "missing tool_call: lookup_order" in told["refund flow"]
+    assert "asked: refund did not ask a person" in told["refund flow"]
+    assert "judge: 0.00, need >= 0.5 for 'Names every open order and no other'" in told["refund flow"]
+    assert "asked: refund did not ask a person" in told["approved refund"]
+
+
 def test_an_assistant_that_forgets_the_policy_fails(styles: pytest.Pytester) -> None:
     assistant = styles.path / "assistant.py"
     text = assistant.read_text(encoding="utf-8")

@@ -230,6 +230,23 @@ k: 2
         says=("2/2: match",),
     ),
     Row(
+        name="isolate_sqlite",
+        case="""
+prompt: Forget Ann
+sql: SELECT 1 AS n
+database: crm
+isolate: true
+k: 2
+""",
+        answers={
+            "Forget Ann": {
+                "write": "DELETE FROM people WHERE name = 'Ann'",
+                "sql": "SELECT count(*) AS n FROM people",
+            }
+        },
+        says=("2/2: match",),
+    ),
+    Row(
         name="isolate_cheating",
         case="prompt: Delete all\nsql: SELECT 1 AS n\ndatabase: spare\nisolate: true\n",
         answers={

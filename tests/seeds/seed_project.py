@@ -61,8 +61,11 @@ def executed(sql, url):
 def write(task, sql, original):
     """A statement that changes the data: the attempt's copy, or (an agent that cheats) the original."""
     place = f"{task.database}.duckdb" if original else task.databases[task.database].partition("///")[2]
-    with duckdb.connect(place) as connection:
-        connection.execute(sql)
+    library = sqlite3 if task.databases[task.database].startswith("sqlite") else duckdb
+    connection = library.connect(place)
+    connection.execute(sql)
+    connection.commit()
+    connection.close()
 
 
 def answer(task, who="fixture"):

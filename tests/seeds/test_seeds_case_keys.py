@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -158,6 +159,9 @@ def test_every_attempt_of_an_isolated_case_gets_a_copy_of_its_own(done: Done) ->
     assert len({call["databases"]["shop"] for call in calls} | {original}) == 3
     with duckdb.connect(str(done.root / "shop.duckdb"), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM orders").fetchall() == [(5,)]
+    crm = sqlite3.connect(done.root / "crm.db")
+    assert crm.execute("SELECT count(*) FROM people").fetchall() == [(2,)]
+    crm.close()
 
 
 def test_other_cases_get_the_databases_themselves(done: Done) -> None:
@@ -195,3 +199,10 @@ def test_each_attempt_stands_in_the_results(done: Done) -> None:
 def test_reasons_of_marks_are_told(done: Done) -> None:
     for reason in ("the table is gone", "not today", "drops the free plan"):
         assert f"({reason})" in done.out
+
+
+def test_what_the_judge_used_stands_apart(done: Done) -> None:
+    (row,) = (row for row in ROWS if row.name == "judge_asked")
+    (entry,) = done.results(row)
+    assert (entry["usage"]["agent"], entry["usage"]["judge"]["total"]) == (None, 55)
+    assert entry["tokens"] is None
