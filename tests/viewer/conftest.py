@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import axe, browser, chromium  # noqa: F401
+from viewer_site import Site, number_of, site_of
+
+from pytest_agenteval.viewer.serving import bind
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "jaffle_shop"
 NAO = ROOT / "tests" / "data" / "nao"
+OLD = "results_20250101_000000"
+"""The older run in ``shown``."""
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +96,59 @@ def changed(jaffle_results: Path) -> Callable[..., Path]:
     return make
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file."""
-    return json.loads(path.read_bytes())
+@pytest.fixture(scope="session")
+def shown(
+    jaffle: Path, jaffle_results: Path, tmp_path_factory: pytest.TempPathFactory, changed: Callable[..., Path]
+) -> Path:
+    """Outputs with a run, an older one that differs, nao's files, a broken file and an unfinished run."""
+    outputs = tmp_path_factory.mktemp("shown") / "tests" / "outputs"
+    outputs.mkdir(parents=True)
+    shutil.copy(jaffle_results, outputs)
+    turned = {"total_revenue": "failed", "category_ranking": "passed"}
+
+    def change(entry: dict[str, Any]) -> None:
+        if entry["model"] == "demo:hasty" and entry["name"] in turned:
+            entry["verdict"] = turned[entry["name"]]
+        if entry["name"] == "zip_codes" and entry["attempt"] == 2:
+            entry["verdict"] = "failed"
+        if entry["name"] == "latest_order":
+            entry.update(verdict="error", stage="agent", reason="agent_error", error="AgentFailed: no route")
+
+    changed(outputs / f"{OLD}.json", change, timestamp="2025-01-01T00:00:00+00:00")
+    shutil.copy(NAO / "results_3cases_2models.json", outputs)
+    (outputs / "results_20250202_000000.json").write_text('{"schema_version": 1,')
+    return outputs
+
+
+@pytest.fixture(scope="session")
+def shown_site(shown: Path) -> Iterator[Site]:
+    """A viewer over ``shown``."""
+    with site_of(shown, shown.parents[1], bind(0)) as running:
+        yield running
+
+
+@pytest.fixture
+def home(shown_site: Site) -> str:
+    """The address of a viewer over ``shown``."""
+    return f"http://127.0.0.1:{shown_site.port}"
+
+
+@pytest.fixture(scope="session")
+def addresses(jaffle_results: Path) -> dict[str, str]:
+    """Every view, and a heading or text it must show."""
+    run = jaffle_results.stem
+    failed = number_of(jaffle_results, "average_order_value")
+    return {
+        "/": "Runs",
+        "/?q=nothing-like-it": "No run is like that",
+        f"/runs/{run}": "Performance by Model",
+        f"/runs/{run}?show=failures&sort=-cost&q=revenue": "Pass / Fail by Test and Model",
+        f"/runs/{run}/attempts/{failed}": "rounded to 0 decimals",
+        f"/runs/{OLD}?show=flaky": "flaky",
+        f"/runs/{OLD}/attempts/{number_of(jaffle_results, 'latest_order')}": "Error in stage agent",
+        f"/compare?old={OLD}&new={run}": "Regressions",
+        "/history?path=tests/revenue/total_revenue.yml&name=total_revenue": "Changes of verdict",
+        "/runs/results_3cases_2models": "written by another program",
+        "/runs/results_3cases_2models/attempts/2": "The difference was made just now",
+        "/runs/results_20250202_000000": "This file cannot be shown",
+    }

@@ -6,13 +6,13 @@ import http.server
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Browser, Window, axe, browser, chromium, faults  # noqa: F401
-from viewer_site import Site, site_of
+from browsing import Browser, Window
+from viewer_site import number_of, site_of
 
 from pytest_agenteval.reports.html import write_html
 from pytest_agenteval.results.load import read_document
@@ -20,103 +20,35 @@ from pytest_agenteval.viewer.serving import bind
 
 pytestmark = pytest.mark.chromium
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao"
-OLD = "results_20250101_000000"
-
-
-@pytest.fixture(scope="module")
-def shown(
-    jaffle: Path, jaffle_results: Path, tmp_path_factory: pytest.TempPathFactory, changed: Callable[..., Path]
-) -> Path:
-    """Outputs with a run, an older one that differs, nao's files, a broken file and an unfinished run."""
-    outputs = tmp_path_factory.mktemp("shown") / "tests" / "outputs"
-    outputs.mkdir(parents=True)
-    shutil.copy(jaffle_results, outputs)
-    turned = {"total_revenue": "failed", "category_ranking": "passed"}
-
-    def change(entry: dict[str, Any]) -> None:
-        if entry["model"] == "demo:hasty" and entry["name"] in turned:
-            entry["verdict"] = turned[entry["name"]]
-        if entry["name"] == "zip_codes" and entry["attempt"] == 2:
-            entry["verdict"] = "failed"
-        if entry["name"] == "latest_order":
-            entry.update(verdict="error", stage="agent", reason="agent_error", error="AgentFailed: no route")
-
-    changed(outputs / f"{OLD}.json", change, timestamp="2025-01-01T00:00:00+00:00")
-    shutil.copy(NAO / "results_3cases_2models.json", outputs)
-    (outputs / "results_20250202_000000.json").write_text('{"schema_version": 1,')
-    return outputs
-
-
-@pytest.fixture(scope="module")
-def site(shown: Path) -> Iterator[Site]:
-    with site_of(shown, shown.parents[1], bind(0)) as running:
-        yield running
-
-
-@pytest.fixture
-def home(site: Site) -> str:
-    return f"http://127.0.0.1:{site.port}"
-
-
-def number_of(source: Path, name: str, model: str = "demo:hasty", attempt: int = 1) -> int:
-    rows = read_document(source).rows
-    return next(n for n, r in enumerate(rows, 1) if (r.name, r.model, r.attempt) == (name, model, attempt))
-
-
-@pytest.fixture(scope="module")
-def addresses(jaffle_results: Path) -> dict[str, str]:
-    """Every view, and a heading or text it must show."""
-    run = jaffle_results.stem
-    failed = number_of(jaffle_results, "average_order_value")
-    return {
-        "/": "Runs",
-        "/?q=nothing-like-it": "No run is like that",
-        f"/runs/{run}": "Performance by Model",
-        f"/runs/{run}?show=failures&sort=-cost&q=revenue": "Pass / Fail by Test and Model",
-        f"/runs/{run}/attempts/{failed}": "rounded to 0 decimals",
-        f"/runs/{OLD}?show=flaky": "flaky",
-        f"/runs/{OLD}/attempts/{number_of(jaffle_results, 'latest_order')}": "Error in stage agent",
-        f"/compare?old={OLD}&new={run}": "Regressions",
-        "/history?path=tests/revenue/total_revenue.yml&name=total_revenue": "Changes of verdict",
-        "/runs/results_3cases_2models": "written by another program",
-        "/runs/results_3cases_2models/attempts/2": "The difference was made just now",
-        "/runs/results_20250202_000000": "This file cannot be shown",
-    }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     home: str,
     addresses: dict[str, str],
     scheme: str,
-    axe: str,  # noqa: F811
 ) -> None:
     window = browser.window(home, scheme=scheme)
-    wrong = {}
     for address, text in addresses.items():
         window.page.goto(home + address)
         assert text in " ".join(window.page.locator("main").inner_text().split()), address
         assert window.sideways <= 0, address
-        wrong[address] = faults(window, axe)
-    assert {address: found for address, found in wrong.items() if found} == {}
 
 
-def test_on_a_phone(browser: Browser, home: str, addresses: dict[str, str], axe: str) -> None:  # noqa: F811
+def test_on_a_phone(browser: Browser, home: str, addresses: dict[str, str]) -> None:
     window = browser.window(home, width=400)
     for address, text in addresses.items():
         window.page.goto(home + address)
         assert text in " ".join(window.page.locator("main").inner_text().split()), address
         assert window.sideways <= 0, address
-    window.page.goto(home + next(address for address in addresses if "attempts" in address))
-    assert faults(window, axe) == []
 
 
 def background(window: Window) -> str:
     return str(window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
-def test_dark_and_light(browser: Browser, home: str) -> None:  # noqa: F811
+def test_dark_and_light(browser: Browser, home: str) -> None:
     light, dark = browser.window(home), browser.window(home, scheme="dark")
     for window in (light, dark):
         window.page.goto(home)
@@ -130,7 +62,7 @@ def test_dark_and_light(browser: Browser, home: str) -> None:  # noqa: F811
     assert background(light) == colours[0]
 
 
-def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: Path) -> None:  # noqa: F811
+def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: Path) -> None:
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}")
     rows = page.locator("table.results tbody tr")
@@ -158,7 +90,7 @@ def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: P
     assert costs == sorted(costs, reverse=True)
 
 
-def test_steps_stay_within_the_filter(browser: Browser, home: str, jaffle_results: Path) -> None:  # noqa: F811
+def test_steps_stay_within_the_filter(browser: Browser, home: str, jaffle_results: Path) -> None:
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}?show=failures")
     page.locator("table.results tbody th a").first.click()
@@ -174,7 +106,7 @@ def test_steps_stay_within_the_filter(browser: Browser, home: str, jaffle_result
     page.wait_for_url("**show=failures**")
 
 
-def test_keys(browser: Browser, home: str, jaffle_results: Path) -> None:  # noqa: F811
+def test_keys(browser: Browser, home: str, jaffle_results: Path) -> None:
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}")
     page.keyboard.press("/")
@@ -192,7 +124,7 @@ def test_keys(browser: Browser, home: str, jaffle_results: Path) -> None:  # noq
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
 
 
-def test_the_difference(browser: Browser, home: str, jaffle_results: Path) -> None:  # noqa: F811
+def test_the_difference(browser: Browser, home: str, jaffle_results: Path) -> None:
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}/attempts/{number_of(jaffle_results, 'category_ranking')}")
     row = page.locator("table.diff tbody tr").first
@@ -214,11 +146,7 @@ def few(tmp_path_factory: pytest.TempPathFactory, changed: Callable[..., Path]) 
 
 
 def test_without_scripts(
-    browser: Browser,  # noqa: F811
-    home: str,
-    jaffle_results: Path,
-    few: Path,
-    tmp_path: Path,
+    browser: Browser, home: str, jaffle_results: Path, few: Path, tmp_path: Path
 ) -> None:
     page = browser.window(home, scripts=False).page
     page.goto(f"{home}/runs/{jaffle_results.stem}")
@@ -237,7 +165,7 @@ def test_without_scripts(
     assert page.locator("table.results").is_visible()
 
 
-def test_the_one_file_report(browser: Browser, few: Path, tmp_path: Path, axe: str) -> None:  # noqa: F811
+def test_the_one_file_report(browser: Browser, few: Path, tmp_path: Path) -> None:
     place = write_html(read_document(few), tmp_path / "a folder" / "report.html")
     window = browser.window(place.as_uri())
     page = window.page
@@ -247,7 +175,6 @@ def test_the_one_file_report(browser: Browser, few: Path, tmp_path: Path, axe: s
     page.keyboard.press("u")
     rows = page.locator("table.results tbody tr:visible")
     assert rows.count() == 16
-    assert faults(window, axe, ".run") == []
     page.get_by_role("button", name="Failures 5").click()
     assert rows.count() == 5
     page.keyboard.press("/")
@@ -315,7 +242,7 @@ def hostile(changed: Callable[..., Path], tmp_path: Path) -> Path:
     return changed(place, change, lambda entry: entry["name"] in names, run={"label": HOSTILE})
 
 
-def test_hostile_answers(browser: Browser, hostile: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_hostile_answers(browser: Browser, hostile: Path, tmp_path: Path) -> None:
     failed = next(n for n, row in enumerate(read_document(hostile).rows, 1) if row.verdict == "failed")
     report = write_html(read_document(hostile), tmp_path / "report.html")
     with site_of(hostile.parent, tmp_path, bind(0)) as running:
@@ -344,7 +271,7 @@ def test_hostile_answers(browser: Browser, hostile: Path, tmp_path: Path) -> Non
         assert "<img src=x" in page.locator(f"#attempt-{failed} .turn").first.inner_text()
 
 
-def test_a_verdict_and_a_saved_test(browser: Browser, outputs: Path, results: Path) -> None:  # noqa: F811
+def test_a_verdict_and_a_saved_test(browser: Browser, outputs: Path, results: Path) -> None:
     with site_of(outputs, outputs.parents[1], bind(0)) as running:
         home = f"http://127.0.0.1:{running.port}"
         page = browser.window(home).page
@@ -369,7 +296,7 @@ def test_a_verdict_and_a_saved_test(browser: Browser, outputs: Path, results: Pa
         assert (outputs.parents[1] / "tests" / "revenue" / "by_month_and_channel.yml").is_file()
 
 
-def test_a_test_from_nao_needs_its_prompt(browser: Browser, outputs: Path) -> None:  # noqa: F811
+def test_a_test_from_nao_needs_its_prompt(browser: Browser, outputs: Path) -> None:
     shutil.copy(NAO / "results_1case_pass.json", outputs)
     with site_of(outputs, outputs.parents[1], bind(0)) as running:
         home = f"http://127.0.0.1:{running.port}"
@@ -402,7 +329,7 @@ class _Evil(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_page_of_another_origin(browser: Browser, outputs: Path, results: Path) -> None:  # noqa: F811
+def test_a_page_of_another_origin(browser: Browser, outputs: Path, results: Path) -> None:
     with site_of(outputs, outputs.parents[1], bind(0)) as running:
         home = f"http://127.0.0.1:{running.port}"
         handler = type("Evil", (_Evil,), {"target": f"{home}/runs/{results.stem}/attempts/1"})

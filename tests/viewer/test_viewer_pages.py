@@ -54,6 +54,30 @@ def test_a_broken_file(tmp_path: Path) -> None:
         assert "newer than" in site.ask("/runs/results_3")[2]
 
 
+def test_old_files_without_totals(tmp_path: Path) -> None:
+    """nao's first files have neither by_model nor attempts."""
+    for name in ("results_3cases_2models", "results_1case_pass"):
+        held = json.loads((NAO / f"{name}.json").read_text())
+        for entry in held["results"]:
+            entry.pop("attempt", None)
+        (tmp_path / f"{name}.json").write_text(json.dumps({"results": held["results"]}))
+    with site_of(tmp_path, tmp_path, bind(0)) as site:
+        assert "66.7 %" in site.ask("/")[2]
+        text = words(site.ask("/runs/results_3cases_2models")[2])
+        assert "openai:fake-1 66.7 %" in text
+        assert site.ask("/runs/results_3cases_2models/attempts/6")[0] == 200
+
+
+def test_a_run_folder_with_a_link_in_it_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("{}")
+    folder = tmp_path / "outputs" / "results_1"
+    folder.mkdir(parents=True)
+    (folder / "main.jsonl").write_text("")
+    assert list(Library(folder.parent).listing()) == ["results_1"]
+    (folder / "other.jsonl").symlink_to(tmp_path / "secret.txt")
+    assert list(Library(folder.parent).listing()) == []
+
+
 def test_a_damaged_file_of_ours(tmp_path: Path) -> None:
     """Other parts of the page than those that are damaged are shown; nothing breaks the list."""
     lines = ['"schema_version": 1,', '"run": {"label": 5},', '"results": [']

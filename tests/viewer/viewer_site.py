@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+from pytest_agenteval.results.load import read_document
 from pytest_agenteval.viewer.serving import Binding, make_server
 
 
@@ -56,3 +57,9 @@ def site_of(folder: Path, root: Path, binding: Binding) -> Iterator[Site]:
     finally:
         server.should_exit = True
         thread.join(20)
+
+
+def number_of(source: Path, name: str, model: str = "demo:hasty", attempt: int = 1) -> int:
+    """The number of an attempt in the viewer."""
+    rows = read_document(source).rows
+    return next(n for n, r in enumerate(rows, 1) if (r.name, r.model, r.attempt) == (name, model, attempt))

@@ -175,9 +175,9 @@ def _listed(path: Path) -> Listed | None:
     if not path.name.startswith("results_") or path.is_symlink():
         return None
     if path.is_dir():
-        journals = [part for part in path.glob("*.jsonl") if not part.is_symlink()]
-        stats = [part.stat() for part in journals]
-        if not stats:
+        parts = list(path.iterdir())
+        stats = [part.stat() for part in parts if part.suffix == ".jsonl"]
+        if not stats or any(part.is_symlink() for part in parts):
             return None
         stamp = (
             max(stat.st_mtime_ns for stat in stats),

@@ -40,6 +40,7 @@ def make_environment() -> Environment:
         sql=lru_cache(maxsize=5000)(markup.sql_markup),  # attempts repeat statements
         markdown=markup.markdown_markup,
         json=markup.json_text,
+        ticks=markup.ticks_markup,
         counted=counted,
         moment=moment_text,
         bar=charts.bar,

@@ -16,6 +16,7 @@ LONGEST_SQL = 20_000
 
 LONGEST_MARKDOWN = 200_000
 
+_TICKED = re.compile("`([^`]+)`")
 _SQL_PARTS = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
     r"|(?P<text>'(?:[^']|'')*')"
@@ -100,6 +101,11 @@ def _marked(kind: str, text: str, keywords: frozenset[str]) -> Markup:
     if kind == "name":
         return escape(text)
     return Markup('<span class="sql-{}">{}</span>').format(kind, text)
+
+
+def ticks_markup(text: str) -> Markup:
+    """A sentence of ours: what stands between backticks as code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(safe(str(text))))))
 
 
 def json_text(value: Any, limit: int = 200_000) -> str:
