@@ -211,7 +211,7 @@ CASES = {
         ["k", "flag"],
         [("a", False), ("b", True), ("c", None)],
         {},
-        "`flag`: true and false are exchanged (2 of 3 rows; expected True, got False)",
+        "`flag`: true and false are exchanged (2 of 3 rows; expected true, got false)",
     ),
     "scaled": (
         KX,
@@ -276,7 +276,7 @@ CASES = {
         ["k", "flag"],
         [("a", True), ("b", False), ("c", False)],
         {},
-        "`flag`: NULL on one side, false on the other (1 of 3 rows; expected NULL, got False)",
+        "`flag`: NULL on one side, false on the other (1 of 3 rows; expected NULL, got false)",
     ),
     "null_vs_empty": (
         (["k", "t"], ["VARCHAR", "VARCHAR"]),
@@ -308,7 +308,7 @@ CASES = {
         ["k", "tags"],
         [("a", ["y", "x"])],
         {},
-        "`tags`: the same elements in another order (1 of 1 row; expected [x,y], got [y,x])",
+        "`tags`: the same elements in another order (1 of 1 row; expected ['x', 'y'], got ['y', 'x'])",
     ),
     "duplicate_counts": (
         KN,
@@ -494,11 +494,5 @@ def test_large_lists(word, order):
 
 def test_a_large_sample_says_that_it_is_one():
     found = compare(as_table(large()), LARGE["scaled"]())
-    assert (
-        found.diagnosis.sentence
-        == (
-            "`x`: all 320 values are 100 times the expected (320 of 320 rows looked at, of 1,500; "
-            "expected 773.956, got 77395.6)"
-        )
-        or "looked at, of 1,500" in found.diagnosis.sentence
-    )
+    assert "values are 100 times the expected" in found.diagnosis.sentence
+    assert "rows looked at, of 1,500; expected" in found.diagnosis.sentence

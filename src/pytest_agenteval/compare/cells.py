@@ -25,6 +25,7 @@ from pytest_agenteval.compare.options import ColumnOptions
 
 NUMBER = "#"
 DEEPEST = 60
+MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,30 @@ def read_cell(value: Any, reading: Reading) -> Cell:
     """Read one value; never raises."""
     value = plain(value)
     kind = reading.kind.name
-    if is_null(value) or (reading.kind.numeric and type(value) is str and not value.strip()):
+    if is_null(value):
         return _null(reading)
+    if isinstance(value, str):
+        if (reading.kind.numeric or reading.null_as_empty) and not value.strip():
+            return _null(reading)
+    elif isinstance(value, (list, tuple, dict)) and too_large(value):
+        return Unreadable(f"a {type(value).__name__} of over {MOST_NODES:,} values"), ()
     return _READERS.get(kind, _read_any)(value, reading, 0)
+
+
+def too_large(value: Any) -> bool:
+    """Whether a nested value holds more than can be looked at (one that holds itself never ends)."""
+    stack, seen = [value], 0
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            stack += item.values()
+            seen += len(item)
+        elif isinstance(item, (list, tuple)):
+            stack += item
+            seen += len(item)
+        if seen > MOST_NODES:
+            return True
+    return False
 
 
 def _null(reading: Reading) -> Cell:
@@ -109,7 +131,7 @@ def token(value: Any, depth: int = 0) -> str:
         return hex(value)
     if isinstance(value, float):
         return float.__repr__(value)
-    if depth > DEEPEST:
+    if depth > DEEPEST or (depth == 0 and isinstance(value, (list, tuple, dict)) and too_large(value)):
         return "..."
     if isinstance(value, dict):
         inner = (f"{token(k, depth + 1)}:{token(v, depth + 1)}" for k, v in value.items())

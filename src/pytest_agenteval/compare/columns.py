@@ -118,7 +118,7 @@ class _Finder:
     def _measure(
         self, es: list[int], as_: list[int], least: float, agree: dict[tuple[int, int], float]
     ) -> None:
-        for e in es:
+        for e in es if len(es) * len(as_) <= MOST_MEASURED else ():
             for a in as_:
                 if (e, a) not in agree:
                     share = self.engine.agreement(e, a)

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from pytest_agenteval.compare.cells import too_large
 from pytest_agenteval.compare.nulls import is_nan, is_null, plain
 from pytest_agenteval.compare.result import Comparison, SampleRow
 from pytest_agenteval.compare.text import shown
@@ -76,6 +77,8 @@ def safe_text(text: str) -> str:
 def json_value(value: Any, depth: int = 0) -> Any:
     """A value as strict JSON; what JSON has no form for becomes the text a person would see."""
     value = plain(value)
+    if depth == 0 and isinstance(value, (list, tuple, dict)) and too_large(value):
+        return safe_text(shown(value, LONGEST_TEXT))
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -17,6 +17,7 @@ from pytest_agenteval.compare.pairing import PairedColumn, pair_all, pair_bag, p
 from pytest_agenteval.table import Table
 
 MOST_LABELS = 300
+MANY_COLUMNS = 60
 
 
 class Scene:
@@ -150,8 +151,8 @@ class Scene:
 
     def swaps(self, alignment: Any) -> list[tuple[int, int]]:
         """Pairs of columns that may have been exchanged."""
-        size = range(len(self.pairs))
-        return [(i, j) for i in size for j in size if i < j]
+        size = range(len(self.pairs)) if len(self.pairs) <= MANY_COLUMNS else alignment.differing
+        return [(i, j) for i in size for j in size if i < j] if len(size) <= MANY_COLUMNS else []
 
     def join(
         self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]

@@ -48,21 +48,61 @@ def fitted(text: str, width: int) -> str:
 
 
 def shown(value: Any, limit: int = 1000) -> str:
-    """A value for a person, control characters written out, at most ``limit`` characters."""
+    """A value for a person, control characters written out, at most ``limit`` characters.
+
+    The work is bounded as well: a value that holds itself, or very many values, is cut.
+    """
     value = plain(value)
+    if isinstance(value, str):
+        head = value[: limit + 1]
+        text = head if head.strip() == head and head else repr(head)
+    else:
+        pieces: list[str] = []
+        _write(value, pieces, [limit], 0)
+        text = "".join(pieces)
+    return visible(text[:limit] + ("..." if len(text) > limit else ""))
+
+
+def _write(value: Any, pieces: list[str], room: list[int], depth: int) -> None:
+    """Append the pieces of a value until ``room`` characters are used up."""
+    if room[0] < 0:
+        return
+    value = plain(value)
+    if isinstance(value, (list, tuple, dict)) and depth < 30:
+        items = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+        _put("{" if isinstance(value, dict) else "[", pieces, room)
+        for number, (key, item) in enumerate(items):
+            if room[0] < 0:
+                break
+            _put(", " if number else "", pieces, room)
+            if isinstance(value, dict):
+                _write(key, pieces, room, 30)
+                _put(": ", pieces, room)
+            _write(item, pieces, room, depth + 1)
+        _put("}" if isinstance(value, dict) else "]", pieces, room)
+    else:
+        _put(_scalar(value, room[0] + 1), pieces, room)
+
+
+def _put(text: str, pieces: list[str], room: list[int]) -> None:
+    pieces.append(text)
+    room[0] -= len(text)
+
+
+def _scalar(value: Any, limit: int) -> str:
     if is_null(value):
         return "NaN" if is_nan(value) else "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
-        text = value if value.strip() == value and value else repr(value)
-    elif isinstance(value, bool):
-        text = "true" if value else "false"
-    elif isinstance(value, Decimal):
-        text = format(value, "f") if abs(value.adjusted()) < 30 else str(value)
-    elif isinstance(value, int) and value.bit_length() > 4000:
-        text = f"an integer of {value.bit_length():,} bits"
-    else:
-        try:
-            text = str(value)
-        except Exception as error:  # a hostile __str__ must not stop the report
-            text = f"<{type(value).__name__}: {type(error).__name__}>"
-    return visible(text[:limit] + ("..." if len(text) > limit else ""))
+        return repr(value[:limit])
+    if isinstance(value, Decimal):
+        return format(value, "f") if abs(value.adjusted()) < 30 else str(value)
+    if isinstance(value, int) and value.bit_length() > 4000:
+        return f"an integer of {value.bit_length():,} bits"
+    if isinstance(value, (list, tuple, dict)):
+        return "..."
+    try:
+        return str(value)
+    except Exception as error:  # a hostile __str__ must not stop the report
+        return f"<{type(value).__name__}: {type(error).__name__}>"

@@ -12,6 +12,8 @@ from pytest_agenteval.compare.numbers import as_float, shortest
 from pytest_agenteval.compare.pairing import PairedColumn, pair_bag
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.scene import PlainScene, plural, unreadable
+from pytest_agenteval.compare.text import shown as text_of
+from pytest_agenteval.compare.text import visible
 
 MOMENTS = ("date", "timestamp", "instant")
 
@@ -42,10 +44,13 @@ def example(scene: PlainScene, position: int) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a sentence: short, control characters written out."""
-    text = "NULL" if is_null(value) else repr(value) if isinstance(value, str) else label(plain(value))
-    text = text.encode("ascii", "backslashreplace").decode() if not text.isprintable() else text
-    return text if len(text) <= 40 else text[:37] + "..."
+    """A value in a sentence: short, text in quotes."""
+    value = plain(value)
+    if isinstance(value, str):
+        return visible(repr(value if len(value) <= 40 else value[:37] + "..."))
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not is_null(value):
+        return label(value)[:60]
+    return text_of(value, 40)
 
 
 def aligned(scene: PlainScene, position: int) -> list[tuple[int, int]]:

@@ -1,0 +1,134 @@
+"""Bounded work: what could hang, blow up or raise ends in a verdict, on both paths."""
+
+import json
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pytest_agenteval.compare import compare, comparing, parse_options, render
+from pytest_agenteval.table import Table
+
+SELF: list = []
+SELF += [SELF, SELF]
+LAUGHS: list = ["ha"]
+for _ in range(60):
+    LAUGHS = [LAUGHS] * 10
+DEEP: list = []
+for _ in range(5000):
+    DEEP = [DEEP]
+
+
+class Hostile:
+    def __str__(self):
+        raise RuntimeError("no")
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    def __hash__(self):
+        raise RuntimeError("no")
+
+    def __bool__(self):
+        raise RuntimeError("no")
+
+
+@pytest.fixture(params=[10**9, -1], ids=["plain", "arrays"])
+def path(request, monkeypatch):
+    monkeypatch.setattr(comparing, "PLAIN_CELLS", request.param)
+
+
+def checked(expected, actual, options=None, seconds=1.0):
+    start = time.process_time()
+    found = compare(expected, actual, parse_options(options))
+    text = "\n".join(render(found))
+    data = json.dumps(found.to_json(), allow_nan=False)
+    assert time.process_time() - start < 1.5 * seconds
+    assert len(data) < 500_000
+    text.encode("utf-8")
+    return found
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("kind", ["VARCHAR", "INTEGER[]", "JSON", None, "DOUBLE", "DATE", "BLOB", "BOOLEAN"])
+@pytest.mark.parametrize("value", [SELF, LAUGHS, DEEP, {"a": LAUGHS}, Hostile(), "[" * 100_000], ids=range(6))
+def test_hostile_values(kind, value):
+    expected = Table.from_rows(["k", "v"], [(1, None), (2, None)], ["INTEGER", kind])
+    found = checked(expected, Table.from_rows(["k", "v"], [(1, value), (2, None)]))
+    assert not found.matched
+
+
+@pytest.mark.usefixtures("path")
+def test_a_thousand_columns():
+    names = [f"c{i}" for i in range(900)]
+    expected = Table.from_rows(names, [list(range(900))], ["INTEGER"] * 900)
+    assert checked(expected, Table.from_rows(names[::-1], [list(range(899, -1, -1))])).matched
+    found = checked(expected, Table.from_rows(names, [[*range(899), 5]]), seconds=3)
+    assert found.differing_columns == ("c899",)
+    renamed = Table.from_rows([f"x{i}" for i in range(900)], [list(range(899, -1, -1))])
+    assert checked(expected, renamed, seconds=6).matched
+
+
+@pytest.mark.usefixtures("path")
+def test_near_ties_in_a_small_table():
+    random = np.random.default_rng(1)
+    spots = random.random((400, 2)).tolist()
+    moved = [[x + 0.05, y - 0.05] for x, y in spots][::-1]
+    expected = Table.from_rows(["x", "y"], spots, ["DOUBLE"] * 2)
+    options = {"atol": 0.06, "rtol": 0, "decimals": None}
+    assert checked(expected, Table.from_rows(["x", "y"], moved), options, seconds=4).matched
+    moved[0] = [9.0, 9.0]
+    assert not checked(expected, Table.from_rows(["x", "y"], moved), options, seconds=6).matched
+
+
+@pytest.mark.usefixtures("path")
+def test_ties_beyond_the_bound_are_named(monkeypatch):
+    from pytest_agenteval.compare import pairing, vector_match
+
+    monkeypatch.setattr(pairing, "MOST_TESTS", 50)
+    monkeypatch.setattr(vector_match, "MOST_EDGES", 50)
+    random = np.random.default_rng(2)
+    spots = random.random((40, 2)).tolist()
+    expected = Table.from_rows(["x", "y"], spots, ["DOUBLE"] * 2)
+    actual = Table.from_rows(["x", "y"], [[x + 0.3, y - 0.3] for x, y in spots])
+    for options in ({"atol": 0.5, "decimals": None}, {"atol": 0.5, "decimals": None, "duplicates": "set"}):
+        found = checked(expected, actual, options)
+        assert not found.matched
+        assert found.diagnosis.word == "too_many_near_ties"
+
+
+def test_a_hundred_thousand_near_ties():
+    random = np.random.default_rng(3)
+    spots = random.random((100_000, 2)) * 100
+    moved = (spots + random.uniform(-0.09, 0.09, spots.shape))[random.permutation(100_000)]
+    tables = [Table.from_arrow(pa.table({"x": s[:, 0], "y": s[:, 1]})) for s in (spots, moved)]
+    start = time.process_time()
+    assert compare(*tables, parse_options({"atol": 0.1, "decimals": None})).matched
+    assert time.process_time() - start < 1.5 * 2
+
+
+@pytest.mark.parametrize("rows", [30, 3000])
+def test_one_tolerant_column_without_a_key(rows):
+    random = np.random.default_rng(4)
+    values = np.round(random.random(rows) * 50, 3)
+    expected = Table.from_arrow(pa.table({"x": values}))
+    assert compare(expected, Table.from_arrow(pa.table({"x": np.round(values[::-1], 2)}))).matched
+    fewer = compare(expected, Table.from_arrow(pa.table({"x": values[1:]})))
+    assert fewer.diagnosis.word == "rows_missing"
+    assert fewer.counts.missing == 1
+    other = values.copy()
+    other[7] = 700.0
+    assert compare(expected, Table.from_arrow(pa.table({"x": other}))).counts.differing == 1
+
+
+def test_a_hash_collision_falls_back_to_exact_ids(monkeypatch):
+    from pytest_agenteval.compare import vector_match
+
+    monkeypatch.setattr(comparing, "PLAIN_CELLS", -1)
+    monkeypatch.setattr(vector_match, "hash_rows", lambda keys, rows: np.zeros(rows, np.uint64))
+    expected = Table.from_rows(
+        ["k", "n", "x"], [("a", 1, 1.5), ("b", None, 2.5)], ["VARCHAR", "INTEGER", "DOUBLE"]
+    )
+    assert compare(expected, Table.from_rows(["k", "n", "x"], [("b", None, 2.5), ("a", 1, 1.5)])).matched
+    assert not compare(expected, Table.from_rows(["k", "n", "x"], [("b", 1, 2.5), ("a", None, 1.5)])).matched
