@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.cells import Cell, Reading, parse_json, plain_form, read_cell, token
+from pytest_agenteval.compare.cells import Cell, Reading, parse_json, plain_form, read_cell, token, too_large
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
 from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
 from pytest_agenteval.compare.options import ComparisonOptions
@@ -172,7 +172,7 @@ def factors(reading: Reading, values: Any, percent: str) -> list[Reading]:
     if not reading.kind.numeric:
         return [reading]
     cells = [Decimal("0.01")]
-    if _has_percent(values):
+    if has_percent(values):
         cells.append(Decimal(1))
     wholes = [Decimal(1)]
     if percent == "either" and reading.kind.tolerant:
@@ -180,7 +180,8 @@ def factors(reading: Reading, values: Any, percent: str) -> list[Reading]:
     return [replace(reading, percent=cell, factor=whole) for whole in wholes for cell in cells]
 
 
-def _has_percent(values: Any) -> bool:
+def has_percent(values: Any) -> bool:
+    """Whether a column (a list, a NumPy or an Arrow array) holds text with a percent sign."""
     if hasattr(values, "dtype") and values.dtype.kind in "iufb":
         return False
     if hasattr(values, "type") and hasattr(values, "to_pylist"):
@@ -204,7 +205,7 @@ def texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
 
 
 def _spelling(value: Any, spelled: dict[str, Counter[str]]) -> Any:
-    texts = spelled.get(structure(value))
+    texts = None if too_large(value) else spelled.get(structure(value))
     if not texts:
         return value
     text = next(iter(texts))

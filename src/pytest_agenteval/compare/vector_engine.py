@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.cells import Reading
-from pytest_agenteval.compare.engine import factors, texts_of_objects
+from pytest_agenteval.compare.engine import factors, has_percent, texts_of_objects
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
 from pytest_agenteval.compare.numbers import CLOSE, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
@@ -51,6 +51,7 @@ class VectorEngine:
         self.rows = (expected.row_count, actual.row_count)
         self._kinds: dict[int, Kind] = {}
         self._bases: dict[int, Reading] = {}
+        self._percents: dict[int, bool] = {}
         self._columns: dict[tuple[int, int], VectorColumn] = {}
         self._readings: dict[tuple[int, int], Reading] = {}
         self._contents: dict[tuple[bool, int, Reading], Content] = {}
@@ -158,11 +159,18 @@ class VectorEngine:
         if self.rows[0] != self.rows[1] or len(mine.sorted) != len(theirs.sorted):
             return False
         if mine.print != theirs.print:
-            return reading.kind.numeric and bool(self.pair([(e, a)]).matched)
+            percent = reading.kind.numeric and self._percent(a)
+            return percent and bool(self.pair([(e, a)]).matched)
         return all(
             len(x) == len(y) and bool(np.all(np.abs(x - y) <= _bound(options, x)))
             for x, y in zip(mine.sorted, theirs.sorted, strict=True)
         )
+
+    def _percent(self, a: int) -> bool:
+        """Whether an answered column holds cells with %, which a factor may still bring together."""
+        if a not in self._percents:
+            self._percents[a] = has_percent(self.actual.values[a])
+        return self._percents[a]
 
     def agreement(self, e: int, a: int) -> float:
         """The share of rows in which the two columns agree, as bags (of two rows at least)."""
