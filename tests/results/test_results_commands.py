@@ -43,10 +43,9 @@ def test_diff_exits_1_on_a_regression_and_0_without(two, capsys):
 def test_diff_as_json_and_across_models(two, capsys, stored):
     old, _ = two
     other = stored({item("a", "demo:b"): F, item("b", "demo:b"): F}).path
-    assert main(["diff", "--json", str(old), str(other)]) == 0
-    assert json.loads(capsys.readouterr().out)["removed"] == 2
-    assert main(["diff", "--json", "--across-models", str(old), str(other)]) == 1
-    assert json.loads(capsys.readouterr().out)["across_models"] == ["demo:a", "demo:b"]
+    for words in (["diff", "--json"], ["diff", "--json", "--across-models"]):
+        assert main([*words, str(old), str(other)]) == 1
+        assert json.loads(capsys.readouterr().out)["across_models"] == ["demo:a", "demo:b"]
 
 
 def test_diff_takes_a_persons_verdict_and_says_so(two, capsys):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -38,4 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     arguments = parser.parse_args(words)
-    return int(arguments.run(arguments))
+    try:
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone: ``agenteval diff a b | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return code
