@@ -17,6 +17,10 @@ pytestmark = [pytest.mark.filterwarnings("ignore")]
 def test_by_mark():
     pytest.skip("no server here")
 
+@pytest.mark.postgres
+def test_of_two_needs():
+    pytest.skip("needs ../shared/data, which is not here")
+
 def test_by_reason():
     pytest.skip("needs Chromium, which is not installed")
 
@@ -39,7 +43,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def test_a_bare_machine_skips_by_name(project: pytest.Pytester) -> None:
-    project.runpytest_inprocess("-p", "no:asyncio", "-rs").assert_outcomes(skipped=3, xfailed=1)
+    project.runpytest_inprocess("-p", "no:asyncio", "-rs").assert_outcomes(skipped=4, xfailed=1)
 
 
 def test_a_required_server_or_browser_is_no_reason_to_skip(
@@ -47,7 +51,7 @@ def test_a_required_server_or_browser_is_no_reason_to_skip(
 ) -> None:
     monkeypatch.setenv("TEST_REQUIRE", "postgres, chromium")
     result = project.runpytest_inprocess("-p", "no:asyncio")
-    result.assert_outcomes(failed=2, skipped=1, xfailed=1)
+    result.assert_outcomes(failed=2, skipped=2, xfailed=1)
     result.stdout.fnmatch_lines_random(
         [
             "*TEST_REQUIRE=postgres, yet this was skipped:*no server here*",
