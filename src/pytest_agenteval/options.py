@@ -121,6 +121,7 @@ def _new_run(config: pytest.Config) -> Run:
     from pytest_agenteval.errors import AgentEvalError
     from pytest_agenteval.run import Run
 
+    _check_root(config)
     try:
         project = find_project(config.rootpath)
     except AgentEvalError as error:
@@ -134,6 +135,27 @@ def _new_run(config: pytest.Config) -> Run:
         process=_process(config, settings),
         register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
     )
+
+
+def _check_root(config: pytest.Config) -> None:
+    """Refuse an option's file that pytest took for one to collect: it looks for its ini file there.
+
+    pytest reads ``--agent-output DIR`` as an option it does not know yet and a path, so that a DIR
+    outside the project moves the rootdir, and ini file, databases and results with it.
+    """
+    start, root, ini = config.invocation_params.dir, config.rootpath, config.inipath
+    moved = not start.is_relative_to(ini.parent) if ini is not None else root != start
+    if not moved or config.getoption("rootdir", None) or (root / "setup.py").is_file():
+        return
+    paths = {option.cli for option in OPTIONS if option.metavar in ("FILE", "DIR", "PATH")}
+    words = [str(word) for word in config.invocation_params.args]
+    for name, value in zip(words, words[1:], strict=False):
+        place = start / value
+        if name in paths and place.exists() and not place.is_relative_to(start):
+            raise pytest.UsageError(
+                f"{name} {value} has made pytest take {root} for its rootdir, and {ini or 'no ini file'}; "
+                f"write {name}={value} (or give --rootdir)"
+            )
 
 
 def _check_files(config: pytest.Config, settings: Settings) -> None:
