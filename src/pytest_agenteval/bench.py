@@ -123,11 +123,12 @@ class CaseRun:
         reason = unsupported(self.agent, self.case)
         if reason is not None:
             raise AgentFailed(reason)
-        if self.case.database is not None or (self.case.isolate and not self.databases.names):
-            try:
-                self.databases.get(self.case.database)
-            except DatabaseError as error:
-                raise ReferenceFailed(str(error)) from error
+        try:
+            databases = self.databases
+            if self.case.database is not None or (self.case.isolate and not databases.names):
+                databases.get(self.case.database)
+        except DatabaseError as error:
+            raise ReferenceFailed(str(error)) from error
         if self._judges_statements():
             self.dialect()
 

@@ -14,6 +14,7 @@ from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import end_calls
 
 if TYPE_CHECKING:
+    from pytest_agenteval.live import Live
     from pytest_agenteval.results.baseline import Exit, Gate
     from pytest_agenteval.results.document import Document
     from pytest_agenteval.run import Run
@@ -31,23 +32,19 @@ class Ending:
     report: Path | None = None
 
 
-def finish_or_tell(session: pytest.Session, ran: bool) -> tuple[Ending | None, str | None]:
-    """The ending, or why there is none; then no gate was judged and the run cannot be green.
-
-    ``ran``: some case was run, so there must be something to write.
-    """
+def finish_or_tell(session: pytest.Session, live: Live) -> Ending | None:
+    """The ending; where there is none although cases ran, why not: then no gate was judged."""
     from pytest_agenteval.errors import AgentEvalError
 
     try:
-        ending = finish_session(session)
-        if ending is not None or not ran:
-            return ending, None
+        ending = finish_session(session, live)
+        if ending is not None or not live.results:
+            return ending
         why = "the run's folder was deleted while it ran"
     except (OSError, AgentEvalError) as error:
         why = str(error)
-    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    return None, f"the run was not ended as it should: {why}{_where_kept(session.config)}"
+    live.complaints.append(f"the run was not ended as it should: {why}{_where_kept(session.config)}")
+    return None
 
 
 def _where_kept(config: pytest.Config) -> str:
@@ -59,7 +56,7 @@ def _where_kept(config: pytest.Config) -> str:
     return f"; the answers are in {shown}: `agenteval merge {shown}` makes the results file of them"
 
 
-def finish_session(session: pytest.Session) -> Ending | None:
+def finish_session(session: pytest.Session, live: Live) -> Ending | None:
     """Write the document, then decide the exit status by what it says."""
     from pytest_agenteval.reports.summary import write_summaries
     from pytest_agenteval.results.baseline import exit_status
@@ -81,10 +78,11 @@ def finish_session(session: pytest.Session) -> Ending | None:
     if gates:
         folder.write_run({**info, "gates": [gate.record() for gate in gates]})
         document = from_folder(folder)
-    config.hook.pytest_agenteval_document(config=config, document=document.header)
+    cases = dict(document.header["cases"])
+    live.tell("pytest_agenteval_document", document=document.header)
     path = write_document(document, folder.document)
     ending = exit_status(
-        document.header["cases"],
+        cases,
         gates=gates,
         pytest_status=int(session.exitstatus),
         strict=run.settings.strict,

@@ -32,7 +32,7 @@ class Live:
         self.ended = False
         self.held_back = False
         self.ending: Any = None
-        self.unwritten: str | None = None
+        self.complaints: list[str] = []
         self.token: Path | None = None
         self.login: str | None = None
 
@@ -50,14 +50,30 @@ class Live:
         self.results[report.nodeid] = scalars
         self.spent += scalars.get("cost") or 0.0
         report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
-        self.config.hook.pytest_agenteval_result(config=self.config, result=dict(scalars))
+        self.tell("pytest_agenteval_result", result=dict(scalars))
+
+    def tell(self, hook: str, **arguments: Any) -> None:
+        """Call a hook of ours; what it raises may not cost a run that is paid for its results."""
+        try:
+            getattr(self.config.hook, hook)(config=self.config, **arguments)
+        except Exception as error:
+            from pytest_agenteval.agents.faults import where
+
+            place = where(error.__traceback__, self.config.rootpath)
+            text = f"hook {hook} raised {type(error).__name__}: {error}" + (f" ({place})" if place else "")
+            if text not in self.complaints:
+                self.complaints.append(text)
 
     def _write_lines(self, lines: list[str] | None) -> None:
         """Journal lines of a worker that cannot see our folder (another machine)."""
         if lines:
+            from pytest_agenteval.errors import JournalFailed
             from pytest_agenteval.options import run_of
 
-            run_of(self.config).journal.write_lines(lines)
+            try:
+                run_of(self.config).journal.write_lines(lines)
+            except JournalFailed as error:
+                self.complaints.append(str(error))
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -124,7 +140,9 @@ class Live:
         if self._cases_ran():
             from pytest_agenteval.finish import finish_or_tell
 
-            self.ending, self.unwritten = finish_or_tell(session, bool(self.results))
+            self.ending = finish_or_tell(session, self)
+        if self.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _cases_ran(self) -> bool:
         """Whether any case was about to run: a report came, or a folder of this run is there."""
@@ -143,8 +161,8 @@ class Live:
             from pytest_agenteval.dryrun import print_plan
 
             print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
-        if self.unwritten is not None:
-            terminalreporter.write_line(self.unwritten, red=True)
+        for complaint in self.complaints:
+            terminalreporter.write_line(complaint, red=True)
         if self.ending is not None:
             from pytest_agenteval.finish import print_summary
 

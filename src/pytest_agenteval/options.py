@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -149,7 +150,7 @@ def _check_root(config: pytest.Config) -> None:
         return
     paths = {option.cli for option in OPTIONS if option.metavar in ("FILE", "DIR", "PATH")}
     words = [str(word) for word in config.invocation_params.args]
-    for name, value in zip(words, words[1:], strict=False):
+    for name, value in itertools.pairwise(words):
         place = start / value
         if name in paths and place.exists() and not place.is_relative_to(start):
             raise pytest.UsageError(
