@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import end_calls
 
 if TYPE_CHECKING:
-    from pytest_agenteval.live import Live
     from pytest_agenteval.results.baseline import Exit, Gate
     from pytest_agenteval.results.document import Document
     from pytest_agenteval.run import Run
+
+
+Hook = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +35,21 @@ class Ending:
     report: Path | None = None
 
 
-def finish_or_tell(session: pytest.Session, live: Live) -> Ending | None:
-    """The ending; where there is none although cases ran, why not: then no gate was judged."""
+def finish_or_tell(session: pytest.Session, ran: bool, hook: Hook) -> tuple[Ending | None, str | None]:
+    """The ending; where there is none although cases ``ran``, why not: then no gate was judged.
+
+    ``hook`` calls one of our hooks and keeps what it raises.
+    """
     from pytest_agenteval.errors import AgentEvalError
 
     try:
-        ending = finish_session(session, live)
-        if ending is not None or not live.results:
-            return ending
+        ending = finish_session(session, hook)
+        if ending is not None or not ran:
+            return ending, None
         why = "the run's folder was deleted while it ran"
     except (OSError, AgentEvalError) as error:
         why = str(error)
-    live.complaints.append(f"the run was not ended as it should: {why}{_where_kept(session.config)}")
-    return None
+    return None, f"the run was not ended as it should: {why}{_where_kept(session.config)}"
 
 
 def _where_kept(config: pytest.Config) -> str:
@@ -56,7 +61,7 @@ def _where_kept(config: pytest.Config) -> str:
     return f"; the answers are in {shown}: `agenteval merge {shown}` makes the results file of them"
 
 
-def finish_session(session: pytest.Session, live: Live) -> Ending | None:
+def finish_session(session: pytest.Session, hook: Hook) -> Ending | None:
     """Write the document, then decide the exit status by what it says."""
     from pytest_agenteval.reports.summary import write_summaries
     from pytest_agenteval.results.baseline import exit_status
@@ -79,7 +84,7 @@ def finish_session(session: pytest.Session, live: Live) -> Ending | None:
         folder.write_run({**info, "gates": [gate.record() for gate in gates]})
         document = from_folder(folder)
     cases = dict(document.header["cases"])
-    live.tell("pytest_agenteval_document", document=document.header)
+    hook("pytest_agenteval_document", document=document.header)
     path = write_document(document, folder.document)
     ending = exit_status(
         cases,

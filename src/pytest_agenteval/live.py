@@ -140,7 +140,8 @@ class Live:
         if self._cases_ran():
             from pytest_agenteval.finish import finish_or_tell
 
-            self.ending = finish_or_tell(session, self)
+            self.ending, why_not = finish_or_tell(session, bool(self.results), self.tell)
+            self.complaints += [why_not] if why_not is not None else []
         if self.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
