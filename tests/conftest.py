@@ -41,7 +41,10 @@ gc.freeze()
 # runs in processes of their own would compile the whole plugin again and again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# nor are they workers of the run that tests them
+# what was started in the background is deaf to Ctrl-C, and so would be what it starts
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+# nor are runs in processes of their own workers of the run that tests them
 for _name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
     del os.environ[_name]
 

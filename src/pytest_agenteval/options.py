@@ -103,11 +103,18 @@ def check_settings(config: pytest.Config) -> None:
     anything = (
         any(value is not None for value in command_line(config).values())
         or any(name.startswith("AGENTEVAL_") for name in os.environ)
-        or any(config.getini(option.ini) is not None for option in OPTIONS if "i" in option.places)
+        or any(_is_set(config, option) for option in OPTIONS if "i" in option.places)
         or any((config.rootpath / name).is_file() for name in PROJECT_FILES)
     )
     if anything:
         run_of(config)
+
+
+def _is_set(config: pytest.Config, option: Option) -> bool:
+    try:
+        return config.getini(option.ini) is not None
+    except (TypeError, ValueError, pytest.UsageError):
+        return True  # a bad value, refused by name when settings are read
 
 
 def run_of(config: pytest.Config) -> Run:
