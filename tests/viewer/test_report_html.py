@@ -133,6 +133,16 @@ def test_report_command(results: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "<!doctype html>" in (tmp_path / "new" / "r.html").read_text()[:300]
 
 
+def test_the_name_says_the_form(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(results), "-o", str(tmp_path / "r.html")]) == 0
+    assert "<!doctype html>" in (tmp_path / "r.html").read_text()[:300]
+    both = ["--html", str(tmp_path / "s.html"), "-o", str(tmp_path / "s.md")]
+    assert main(["report", str(results), *both]) == 0
+    assert (tmp_path / "s.html").is_file()
+    assert (tmp_path / "s.md").read_text().startswith("#")
+    capsys.readouterr()
+
+
 def test_sql_is_laid_out_and_marked() -> None:
     assert formatted_sql("select a from t where b='x'") == "SELECT\n  a\nFROM t\nWHERE\n  b = 'x'"
     assert formatted_sql("this is <b>no</b> sql (") == "this is <b>no</b> sql ("

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="compare with this run: markdown sized for a pull-request comment, regressions first",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json)")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json, .html)"
+    )
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the one-file report to OUT")
     parser.add_argument("-v", "--verbose", action="store_true", help="list every case of a large run")
 
@@ -47,9 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         document = with_overrides(read_document(arguments.file))
         baseline = with_overrides(read_document(arguments.against)) if arguments.against else None
-        if arguments.html is not None:
-            _write_html(document, arguments.html)
-            if arguments.output is None and arguments.format is None and baseline is None:
+        page = arguments.html or (arguments.output if suffix in (".html", ".htm") else None)
+        if page is not None:
+            _write_html(document, page)
+            if page == arguments.output or (arguments.output or arguments.format or baseline) is None:
                 return 0
         if form == "terminal" and arguments.output is None:
             _print_terminal(document, baseline, arguments)

@@ -100,11 +100,8 @@ def _attempts(
     """Each attempt's view, its siblings, the numbers before and after it, a person's verdict."""
     rows = view.document.rows
     siblings = {number: line.attempts for line in view.lines for number in line.numbers}
-    wanted = set(shown)
-    for number, entry in enumerate(view.document.entries(), 1):
-        if number not in wanted:
-            continue
-        row = rows[number - 1]
+    for number in sorted(shown):
+        entry, row = view.document.entry(number - 1), rows[number - 1]
         raw = json_text(entry, RAW)
         it = attempt_view(number, row, entry, rows=ROWS, raw=raw)
         yield it, siblings[number], *neighbours(shown, number), overrides.get(row_id(row))

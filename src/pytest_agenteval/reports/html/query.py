@@ -153,6 +153,8 @@ def chosen(lines: Sequence[CaseLine], query: Query) -> list[CaseLine]:
         and (not query.model or line.case.key[2] == query.model)
         and (not words or all(word in line.text for word in words))
     ]
+    if query.show == "different" and not query.sort:  # the models of a test side by side
+        found.sort(key=lambda line: line.case.key)
     if query.sort:
         found.sort(key=_KEYS[query.sort.removeprefix("-")], reverse=query.sort.startswith("-"))
     return found

@@ -119,7 +119,7 @@ def cards_of(document: Document) -> list[Card]:
         Card(
             "Errors",
             f"{cases['errors']:,}",
-            "never a wrong answer" if cases["errors"] else "",
+            "no verdict on the answer" if cases["errors"] else "",
             "error" if cases["errors"] else "",
         ),
         *_aside(cases),
