@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "types",
+    "AgentEvalWarning": "items",
     "Answer": "types",
     "Check": "checks",
     "CheckResult": "types",

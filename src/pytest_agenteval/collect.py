@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ class CaseFile(pytest.Module):
         if errors:
             raise self.CollectError("\n".join(problem.render(self.config.rootpath) for problem in errors))
         for problem in loaded.problems:
-            self.warn(AgentEvalWarning(problem.render(self.config.rootpath)))
+            text = problem.render(self.config.rootpath)
+            warnings.warn_explicit(AgentEvalWarning(text), None, str(problem.path), problem.line)
         for case in loaded.cases:
             yield from self._items(case, run)
 

@@ -61,11 +61,13 @@ def terminal_lines(
 
     ``next_steps`` are commands to go on with; by default those that the document suggests.
 
-    A negative ``verbosity`` gives the last line only; a positive one shows every case of a large run.
+    A negative ``verbosity`` gives the last line only, below the gates that do not hold; a positive one
+    shows every case of a large run.
     """
     last = last_line(document)
     if verbosity < 0:
-        return [last]
+        # the reason of an exit code is worth a line of its own
+        return [*(line for line in _gates(document.header["run"]) if line.style == "red"), last]
     steps = suggested_steps(document) if next_steps is None else next_steps
     return [
         *_results(document, width, verbosity),
@@ -231,12 +233,17 @@ def _run_notes(run: Mapping[str, Any]) -> Iterator[Line]:
     if run.get("torn_lines"):
         lines = counted(run["torn_lines"], "journal line")
         yield Line(f"{lines} cut off where a process was killed", "yellow")
+    yield from _gates(run)
+    yield from _scorecard(run)
+
+
+def _gates(run: Mapping[str, Any]) -> Iterator[Line]:
+    """Each gate with what it found."""
     for gate in run.get("gates") or ():
         if isinstance(gate, Mapping) and "text" in gate:
             holds = bool(gate.get("holds"))
             word = "holds" if holds else "fails"
             yield Line(f"gate {word}: {one_line(str(gate['text']))}", "green" if holds else "red")
-    yield from _scorecard(run)
 
 
 def _scorecard(run: Mapping[str, Any]) -> Iterator[Line]:
