@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +106,20 @@ class Story:
             )
 
     def _text(self, block: Block) -> None:
-        """What the command before it printed: these lines, in this order, ``...`` for anything."""
+        """What the command before it printed: these lines, in this order, ``...`` for anything.
+
+        Where lines are wrapped does not count.
+        """
         if not self.printed:
             return
-        lines = iter(line.rstrip() for line in self.printed.splitlines())
-        for wanted in filter(None, (line.rstrip() for line in block.text.splitlines())):
-            pattern = re.sub(r"([\[*?])", r"[\1]", wanted).replace("...", "*")
-            if not any(fnmatchcase(line, pattern) for line in lines):
+        printed, place = " ".join(self.printed.split()), 0
+        for wanted in filter(str.strip, block.text.splitlines()):
+            parts = (re.escape(" ".join(part.split())) for part in wanted.split("..."))
+            found = re.compile(".*?".join(parts)).search(printed, place)
+            if found is None:
                 self.fail(block, f"not printed (in this order): {wanted!r}\n{self.printed}")
+            else:
+                place = found.end()
 
     def _yaml(self, block: Block) -> None:
         loaded = list(yaml.safe_load_all(block.text))
