@@ -136,8 +136,8 @@ class _Window:
                 if self._end:
                     raise
             else:
-                # a number that touches the edge may go on behind it
-                if end < len(self._text) or self._end:
+                # a number may go on behind the edge: "1" of "10", "1" of "1." or "1e+"
+                if self._end or (end < len(self._text) and self._text[end] not in ".eE+-"):
                     self._move(end)
                     return found
             self._more()
