@@ -55,3 +55,19 @@ def test_the_short_summary_says_why_not_only_that(project):
     assert "FAILED tests/wrong.yml::c0 - values differ\n" in output
     junit = (shop.path / "j.xml").read_text(encoding="utf-8")
     assert '<failure message="values differ">' in junit
+
+
+def test_a_cost_below_zero_is_unknown_and_frees_no_budget(project):
+    shop = project("pass")
+    source = (shop.path / "conftest.py").read_text(encoding="utf-8")
+    answer = "pytest_agenteval.Answer(data=[{'a': 1}], cost=-5.0, usage={'input': -3, 'output': 4})"
+    (shop.path / "conftest.py").write_text(
+        "import pytest_agenteval\n" + source.replace('return [{"a": 1}]', f"return {answer}"),
+        encoding="utf-8",
+    )
+    status, output = shop.run()
+    assert status == 0
+    (written,) = (shop.path / "tests/outputs").glob("results_*.json")
+    (row,) = json.loads(written.read_text(encoding="ascii"))["results"]
+    assert (row["cost"], row["tokens"], row["passed"]) == (None, 4, True)
+    assert "$" not in output

@@ -175,11 +175,12 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
+    """A count, a price, a duration; what cannot be one is unknown: less than 0 would free a budget."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _whole(value: Any) -> int | None:
