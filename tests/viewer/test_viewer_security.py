@@ -100,7 +100,7 @@ def test_both_loopback_families(shop: Path) -> None:
         families = {bound.family.name for bound in binding.sockets}
         if "AF_INET6" not in families:
             pytest.skip("no IPv6 here")
-        connection = http.client.HTTPConnection("::1", running.port, timeout=10)
+        connection = http.client.HTTPConnection("::1", running.port, timeout=60)
         connection.request("GET", "/", headers={"Host": f"[::1]:{running.port}"})
         assert connection.getresponse().status == 200
         connection.close()
@@ -247,7 +247,7 @@ def test_other_methods_and_types(fresh: Site, results: Path) -> None:
     assert fresh.ask(f"{path}/override?{form}")[0] == 405
     for method in ("PUT", "DELETE", "OPTIONS", "TRACE"):
         assert fresh.ask(f"{path}/override", method=method)[0] == 405
-    connection = http.client.HTTPConnection("127.0.0.1", fresh.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", fresh.port, timeout=60)
     sent = {"Host": fresh.host, "Content-Type": "text/plain"}
     connection.request("POST", f"{path}/override", form, sent)
     assert connection.getresponse().status == 403

@@ -26,7 +26,7 @@ class Site:
     ) -> tuple[int, dict[str, str], str]:
         """(status, headers, text); a header given as ``None`` is not sent."""
         wanted = {"Host": self.host, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in wanted.items():
