@@ -124,7 +124,7 @@ def _from_pandas(frame: Any) -> Table:
         import pyarrow
 
         try:
-            return Table.from_pandas(frame)
+            return _plain_table(Table.from_pandas(frame))
         except (pyarrow.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
             pass  # mixed or oversized values: kept as they are below
     columns = [_pandas_cells(frame.iloc[:, i]) for i in range(len(names))]
