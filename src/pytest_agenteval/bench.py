@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.checks.running import prepare_checks
 from pytest_agenteval.errors import (
     AgentEvalError,
     AgentFailed,
@@ -129,15 +130,7 @@ class CaseRun:
                 databases.get(self.case.database)
         except DatabaseError as error:
             raise ReferenceFailed(str(error)) from error
-        if self._judges_statements():
-            self.dialect()
-
-    def _judges_statements(self) -> bool:
-        """Whether a check of the case reads SQL in a dialect that the case itself does not name."""
-        case = self.case
-        checks = (*case.assertions, *(check for turn in case.turns for check in turn.assertions))
-        reading = [check for check in checks if check.type in ("sql", "governance")]
-        return any(getattr(check, "dialect", None) is None for check in reading)
+        prepare_checks(self.case, self)
 
     @property
     def submitted(self) -> int:

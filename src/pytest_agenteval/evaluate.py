@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_agenteval.cases.model import Case, Check, PassRule
-from pytest_agenteval.checks import run_check
+from pytest_agenteval.checks.running import checks_of, run_check
 from pytest_agenteval.errors import (
     AgentFailed,
     BudgetSpent,
@@ -155,8 +155,8 @@ def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Refe
             raise ReferenceFailed("outcome no_data needs a reference that gives no rows; the case has none")
         for reference in whole:
             if reference.table.row_count:
-                rows = reference.table.row_count
-                raise ReferenceFailed(f"outcome no_data, but the reference gives {rows:,} rows, expected 0")
+                rows = f"{reference.table.row_count:,} row{'s' * (reference.table.row_count > 1)}"
+                raise ReferenceFailed(f"outcome no_data, but the reference gives {rows}, expected 0")
     return whole, tuple(_accepted(bench, turn.sql, turn.expected) for turn in case.turns)
 
 
@@ -308,7 +308,7 @@ def _all_checks(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckRe
     data = _data_results(bench, draft, evidence)
     results = list(data)
     decided = any(not result.passed for result in data)
-    for check, turn in _checks_of(bench.case):
+    for check, turn in checks_of(bench.case):
         if decided and check.type in JUDGED:
             results.append(_not_asked(check, turn))
         else:
@@ -332,28 +332,6 @@ def _data_results(bench: Bench, draft: _Draft, evidence: Evidence) -> list[Check
             draft.facts.setdefault("comparison", results[-1].details.get("comparison"))
     draft.stage = "checks"
     return results
-
-
-def _checks_of(case: Case) -> Iterable[tuple[Check, int | None]]:
-    if case.budget is not None:
-        from pytest_agenteval.checks.usage import budget_check
-
-        yield budget_check(case.budget), None
-    several = len(case.turns) > 1
-    for number, turn in enumerate(case.turns):
-        for check in turn.assertions:
-            yield check, number if several else None
-        if turn.expected_response:
-            yield _factuality(turn.expected_response), number if several else None
-    yield from ((check, None) for check in case.assertions)
-    if case.expected_response and not any(check.type == "factuality" for check in case.assertions):
-        yield _factuality(case.expected_response), None
-
-
-def _factuality(expected: tuple[str, ...]) -> Check:
-    from pytest_agenteval.checks.judges import FactualityCheck
-
-    return FactualityCheck(type="factuality", expected=expected)
 
 
 def _not_asked(check: Check, turn: int | None) -> CheckResult:

@@ -232,6 +232,10 @@ def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Te
         return
     error = call.excinfo.value if call.excinfo is not None else None
     text = f"a fixture failed: {type(error).__name__}: {error}"
+    if isinstance(error, pytest.FixtureLookupError):
+        text = (
+            f"there is no fixture {error.argname!r}; is `setup` right, and can the case see its conftest.py?"
+        )
     run.journal.started(item.nodeid, rerun_of(item))
     attempts = [
         Attempt(number, "error", text, stage="agent", reason="agent_error", error=text)

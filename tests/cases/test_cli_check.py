@@ -203,7 +203,7 @@ def test_references_are_run_twice(shop: Project) -> None:
         "warning: c_empty: the reference is empty: 0 rows; say outcome: no_data where that is right" in text
     )
     assert "d_random: the reference is not deterministic: run twice, values differ" in text
-    assert "e_none: outcome no_data, but the reference returns 1 rows" in text
+    assert "e_none: outcome no_data, but the reference returns 1 row" in text
     assert "g_turn: the reference fails: " in text
     assert lines[-1] == "8 files, 8 cases, 8 references: 4 errors, 1 warning"
     with duckdb.connect(str(shop.root / "shop.duckdb"), read_only=True) as connection:

@@ -181,7 +181,7 @@ def test_an_answer_key_that_was_read_fails_before_anything_else_is_judged(run):
     ("reference", "said"),
     [
         ("", "outcome no_data needs a reference that gives no rows; the case has none"),
-        ("sql: SELECT 3 AS n\n", "outcome no_data, but the reference gives 1 rows, expected 0"),
+        ("sql: SELECT 3 AS n\n", "outcome no_data, but the reference gives 1 row, expected 0"),
     ],
 )
 def test_no_data_needs_a_reference_without_rows(run, reference, said):

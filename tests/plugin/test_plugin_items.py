@@ -79,4 +79,4 @@ def test_no_agent_at_all_is_one_clear_error(shop: pytest.Pytester, write_case: W
     (shop.path / "conftest.py").unlink()
     result = shop.runpytest()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*no agent*fixture named agent*--agent-target*"])
+    result.stdout.fnmatch_lines(["*no agent*fixture named agent*", "*--agent-target*"])

@@ -115,6 +115,8 @@ def refund(task: Task):
     return answer(task, who="refund")
 """
 
+BROKEN = "import json\nraise ValueError('half written')\n"
+
 SCORES = '''
 def about_finance(evidence):
     """Sees what a person wrote beside the case."""
@@ -247,7 +249,13 @@ def build(root: Path, rows: tuple[Row, ...]) -> None:
     crm = sqlite3.connect(root / "crm.db")
     crm.executescript(PEOPLE)
     crm.close()
-    texts = {"conftest.py": CONFTEST, "flows.py": FLOWS, "scores.py": SCORES, "pytest.ini": INI}
+    texts = {
+        "conftest.py": CONFTEST,
+        "flows.py": FLOWS,
+        "scores.py": SCORES,
+        "broken.py": BROKEN,
+        "pytest.ini": INI,
+    }
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")
     answers = {prompt: script for row in rows for prompt, script in row.answers.items()}
@@ -259,13 +267,13 @@ def build(root: Path, rows: tuple[Row, ...]) -> None:
             (root / "tests" / name).write_text(text, encoding="utf-8")
 
 
-def run(root: Path, rows: tuple[Row, ...], *arguments: str) -> Done:
+def run(root: Path, rows: tuple[Row, ...], *arguments: str, judge: bool = True) -> Done:
     """A new project, and its cases run in a process of their own, as a user does."""
     build(root, rows)
-    return run_again(root, "tests/outputs", *arguments)
+    return run_again(root, "tests/outputs", *arguments, judge=judge)
 
 
-def run_again(root: Path, output: str, *arguments: str) -> Done:
+def run_again(root: Path, output: str, *arguments: str, judge: bool = True) -> Done:
     """Run the project's cases; results go to ``output``."""
     requests: list[dict[str, Any]] = []
 
@@ -282,7 +290,7 @@ def run_again(root: Path, output: str, *arguments: str) -> Done:
         server.expect_request("/v1/chat/completions", method="POST").respond_with_handler(reply)
         more = {"OPENAI_BASE_URL": server.url_for("/v1"), "OPENAI_API_KEY": "on-loopback"}
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *JUDGE, "--agent-output", output, *arguments],
+            [sys.executable, "-m", "pytest", *(JUDGE if judge else ()), "--agent-output", output, *arguments],
             cwd=root,
             env={**environment(), **more},
             capture_output=True,

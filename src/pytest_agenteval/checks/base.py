@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from pytest_agenteval.types import CheckResult, Evidence, Severity
+from pytest_agenteval.types import CheckResult, Evidence, Services, Severity
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that says something; blanks around it are dropped."""
@@ -51,6 +51,12 @@ class Check(BaseModel):
     turn: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="look only at this turn of the conversation (they count from 0)"
     )
+
+    def prepare(self, services: Services) -> None:
+        """Look for what ``check`` needs, before an agent is asked and paid for.
+
+        Raises ``CheckFailed`` when the check could not be carried out whatever the answer is.
+        """
 
     def check(self, evidence: Evidence) -> CheckResult:
         """Judge ``evidence``. Raises ``CheckFailed`` when the check cannot be carried out."""

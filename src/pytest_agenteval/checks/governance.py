@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, require_one
-from pytest_agenteval.types import CheckResult, Evidence
+from pytest_agenteval.types import CheckResult, Evidence, Services
 
 Decision = Literal["allow", "block", "needs_clarification"]
 
@@ -34,6 +34,15 @@ class GovernanceCheck(Check):
                 "'check_failed' contradicts decision 'allow': an allowed request failed no check"
             )
         return self
+
+    def prepare(self, services: Services) -> None:
+        """Read the files. Raises ``CheckFailed`` for missing or faulty ones, or without one dialect."""
+        if self.policy is None and self.bundle is None:
+            return
+        from pytest_agenteval.checks.policy.deciding import read_files
+
+        read_files(self, services)
+        services.dialect()
 
     def check(self, evidence: Evidence) -> CheckResult:
         """Apply the policy, then compare the decision. Raises ``CheckFailed`` for missing files."""

@@ -20,7 +20,7 @@ from pytest_agenteval.checks.judging import (
     total_usage,
 )
 from pytest_agenteval.errors import JudgeFailed
-from pytest_agenteval.types import ChatModel, CheckResult, Evidence
+from pytest_agenteval.types import ChatModel, CheckResult, Evidence, Services
 
 SCORES = {"A": 0.4, "B": 0.6, "C": 1.0, "D": 0.0, "E": 0.9}
 """Scores of the letters, as autoevals and Lightdash have them."""
@@ -80,6 +80,10 @@ class FactualityCheck(Check):
     )
     samples: Samples = Field(default=1, description="how often the judge is asked; the majority decides")
 
+    def prepare(self, services: Services) -> None:
+        """Find the judge. Raises ``JudgeFailed`` saying how to configure one."""
+        require_judge(services, self.type)
+
     def check(self, evidence: Evidence) -> CheckResult:
         """Ask the judge. Raises ``JudgeFailed`` without a judge, or for a reply in another form."""
         expected = self.expected or evidence.expected_response
@@ -87,7 +91,7 @@ class FactualityCheck(Check):
             raise JudgeFailed(
                 "factuality has nothing to compare with: give `expected`, or `expected_response`"
             )
-        judge = require_judge(evidence, "factuality")
+        judge = require_judge(evidence.services, "factuality")
         given = material(evidence)
         graded = [self._grade(judge, given, fact) for fact in expected]
         replies = [reply for _, asked in graded for reply in asked]
@@ -143,9 +147,13 @@ class JudgeCheck(Check):
     min_score: Annotated[float, Field(ge=0, le=1)] = Field(default=0.5, description="score that passes")
     samples: Samples = Field(default=1, description="how often the judge is asked; the majority decides")
 
+    def prepare(self, services: Services) -> None:
+        """Find the judge. Raises ``JudgeFailed`` saying how to configure one."""
+        require_judge(services, self.type)
+
     def check(self, evidence: Evidence) -> CheckResult:
         """Ask the judge. Raises ``JudgeFailed`` without a judge, or for a reply in another form."""
-        judge = require_judge(evidence, "judge")
+        judge = require_judge(evidence.services, "judge")
         payload = {**material(evidence), "rule": self.rule}
         replies = [ask_score(judge, RULE_SYSTEM, payload) for _ in range(self.samples)]
         passed = majority([reply.value >= self.min_score for reply in replies])

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_agenteval.checks.arguments import arguments
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, JudgeFailed
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import ChatModel, Evidence, ToolCall, Usage
+from pytest_agenteval.types import ChatModel, Evidence, Services, ToolCall, Usage
 
 CELLS = 50
 """So many cells of each result a judge gets to see."""
@@ -35,9 +35,9 @@ class Reply:
     cost: float | None
 
 
-def require_judge(evidence: Evidence, kind: str) -> ChatModel:
+def require_judge(services: Services | None, kind: str) -> ChatModel:
     """The configured judge. Raises ``JudgeFailed`` saying how to configure one."""
-    judge = evidence.services.judge if evidence.services is not None else None
+    judge = services.judge if services is not None else None
     if judge is None:
         raise JudgeFailed(
             f"{kind} needs a judge and none is configured: name one with --agent-judge-model provider:model "

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from pytest_agenteval.checks.base import Check
 from pytest_agenteval.errors import CheckFailed
-from pytest_agenteval.types import CheckResult, Evidence
+from pytest_agenteval.types import CheckResult, Evidence, Services
 
 
 def _reference(value: str) -> str:
@@ -33,11 +33,15 @@ class PythonCheck(Check):
     )
     min_score: Annotated[float, Field(ge=0, le=1)] = Field(default=0.5, description="score that passes")
 
+    def prepare(self, services: Services) -> None:
+        """Find the function. Raises ``CheckFailed`` when it is not there."""
+        self._resolve(services)
+
     def check(self, evidence: Evidence) -> CheckResult:
         """Call the function. Raises ``CheckFailed`` when it is not there, crashes or returns nonsense."""
         if evidence.services is None:
             raise CheckFailed(f"python: {self.call} cannot be resolved here")
-        function = self._resolve(evidence)
+        function = self._resolve(evidence.services)
         try:
             returned = function(evidence)
         except AssertionError as error:
@@ -47,12 +51,14 @@ class PythonCheck(Check):
             raise CheckFailed(f"python: {self.call} raised {type(error).__name__}: {error}") from error
         return self._judge(returned)
 
-    def _resolve(self, evidence: Evidence) -> Any:
-        assert evidence.services is not None
+    def _resolve(self, services: Services) -> Any:
         try:
-            function = evidence.services.resolve(self.call)
+            function = services.resolve(self.call)
         except (ImportError, AttributeError) as error:
             raise CheckFailed(f"python: {self.call} is not there: {error}") from error
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            raise CheckFailed(f"python: {self.call} cannot be imported: {told}") from error
         if not callable(function):
             raise CheckFailed(f"python: {self.call} is a {type(function).__name__}, expected a function")
         return function

@@ -1,16 +1,56 @@
-"""Running one check: which part of the evidence it sees, and what a crash in it becomes."""
+"""Running checks: which there are, which part of the evidence one sees, what a crash in it becomes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_agenteval.errors import CheckFailed, StageError
+from pytest_agenteval.errors import AgentEvalError, CheckFailed, StageError
 
 if TYPE_CHECKING:
-    from pytest_agenteval.cases.model import Check
+    from pytest_agenteval.cases.model import Case, Check
     from pytest_agenteval.table import Table
-    from pytest_agenteval.types import CheckResult, Evidence
+    from pytest_agenteval.types import CheckResult, Evidence, Services
+
+
+def checks_of(case: Case) -> Iterable[tuple[Check, int | None]]:
+    """Every check of a case but those of data and outcome, each with its turn (from 0)."""
+    if case.budget is not None:
+        from pytest_agenteval.checks.usage import budget_check
+
+        yield budget_check(case.budget), None
+    several = len(case.turns) > 1
+    for number, turn in enumerate(case.turns):
+        for check in turn.assertions:
+            yield check, number if several else None
+        if turn.expected_response:
+            yield _factuality(turn.expected_response), number if several else None
+    yield from ((check, None) for check in case.assertions)
+    if case.expected_response and not any(check.type == "factuality" for check in case.assertions):
+        yield _factuality(case.expected_response), None
+
+
+def _factuality(expected: tuple[str, ...]) -> Check:
+    from pytest_agenteval.checks.judges import FactualityCheck
+
+    return FactualityCheck(type="factuality", expected=expected)
+
+
+def prepare_checks(case: Case, services: Services) -> None:
+    """Look for what the checks of a case need, before its agent is asked and paid for.
+
+    Raises ``CheckFailed`` (or another ``StageError``) when one could not be carried out.
+    """
+    for check, _ in checks_of(case):
+        prepare = getattr(check, "prepare", None)
+        try:
+            if prepare is not None:
+                prepare(services)
+        except StageError:
+            raise
+        except AgentEvalError as error:
+            raise CheckFailed(f"{check.type} check: {error}") from error
 
 
 def run_check(check: Check, evidence: Evidence, turn: int | None = None) -> CheckResult:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pytest_agenteval.checks.base import Check, Columns, Text, Texts
-from pytest_agenteval.types import CheckResult, Evidence
+from pytest_agenteval.types import CheckResult, Evidence, Services
 
 Count = Annotated[int, Field(ge=0)]
 _SIDE = re.compile(r"^\s*([\w\"`.]+)\.([\w\"`]+)\s*$")
@@ -121,6 +121,11 @@ class SqlCheck(Check):
             if clash:
                 raise ValueError(f"'{table}.{clash[0]}' stands in both allowed_columns and forbidden_columns")
         return self
+
+    def prepare(self, services: Services) -> None:
+        """Find the dialect. Raises ``CheckFailed`` when there are several to choose from."""
+        if self.dialect is None:
+            services.dialect()
 
     def check(self, evidence: Evidence) -> CheckResult:
         """Judge every executed statement. Raises ``CheckFailed`` when the PII columns are not known."""

@@ -66,9 +66,8 @@ def _judged(place: Place, databases: Databases, case: Case, sql: str) -> Problem
     if (difference := _difference(place, database, case, sql, first, second)) is not None:
         return _problem(case, f"the reference is not deterministic: run twice, {difference}", severity)
     if case.outcome == "no_data" and first.row_count:
-        return _problem(
-            case, f"outcome no_data, but the reference returns {first.row_count:,} rows", severity
-        )
+        found = f"{first.row_count:,} row{'s' * (first.row_count > 1)}"
+        return _problem(case, f"outcome no_data, but the reference returns {found}", severity)
     if case.outcome != "no_data" and not first.row_count:
         text = "the reference is empty: 0 rows; say outcome: no_data where that is right"
         return _problem(case, text, "warning")

@@ -84,7 +84,12 @@ class Databases:
         if name is None and len(self._all) == 1:
             return next(iter(self._all.values()))
         if name is None:
-            known = ", ".join(self._all) or "none; set agenteval_databases (name = url)"
+            known = ", ".join(self._all)
+            known = (
+                f"{known}; name one with `database`"
+                if known
+                else "none; set agenteval_databases (name = url)"
+            )
             raise DatabaseError(f"which database? configured: {known}")
         if name not in self._all:
             raise DatabaseError(f"unknown database {name!r}{did_you_mean(name, self._all)}")

@@ -18,7 +18,7 @@ from pytest_agenteval.checks.policy.files import (
     refuse_faults,
 )
 from pytest_agenteval.errors import CheckFailed
-from pytest_agenteval.types import Evidence
+from pytest_agenteval.types import Evidence, Services
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.governance import GovernanceCheck
@@ -72,11 +72,13 @@ def _apply(check: GovernanceCheck, evidence: Evidence) -> list[Applied]:
         return []
     if evidence.services is None:
         raise CheckFailed("governance: the policy cannot be found here")
-    governance, policy, bundle = _files(check, Path(evidence.services.root))
+    governance, policy, bundle = read_files(check, evidence.services)
     return apply_policy(governance, policy, bundle, evidence)
 
 
-def _files(check: GovernanceCheck, root: Path) -> tuple[Governance, Policy, Bundle | None]:
+def read_files(check: GovernanceCheck, services: Services) -> tuple[Governance, Policy, Bundle | None]:
+    """The files a check names. Raises ``CheckFailed`` for what is missing or has faults."""
+    root = Path(services.root)
     path = check.policy or POLICY
     if check.policy is not None and not (root / path).is_file():
         raise CheckFailed(f"governance: {path} does not exist; policy is a path relative to rootdir")
