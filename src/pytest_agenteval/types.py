@@ -1,6 +1,6 @@
-"""The values that flow through the house: plain, frozen, without pytest.
+"""The values that flow through the house: plain, frozen, without pytest. Tables live in ``table``.
 
-Tables live in :mod:`pytest_agenteval.table`. Money is US dollars, durations are milliseconds,
+Money is US dollars, durations are milliseconds,
 limits and timeouts are seconds, turns and rows count from 0, attempts from 1.
 """
 
@@ -24,8 +24,7 @@ CallStatus = Literal["ok", "error"]
 class Usage:
     """Tokens of one or more model calls; ``None`` is unknown, never 0.
 
-    ``input`` and ``output`` are totals: ``input`` includes ``cache_read`` and ``cache_write``,
-    ``output`` includes ``reasoning``.
+    ``input`` includes ``cache_read`` and ``cache_write``, ``output`` includes ``reasoning``.
     """
 
     input: int | None = None
