@@ -18,6 +18,7 @@ import pytest
 from viewer_site import site_of
 
 from pytest_agenteval.cli import main
+from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document import Document, write_document
 from pytest_agenteval.results.foreign import CHUNK, index_foreign
 from pytest_agenteval.results.load import header_of_file, read_document
@@ -317,7 +318,10 @@ def test_what_is_no_results_file(text: str, reason: str, tmp_path: Path) -> None
         index_foreign(place, lambda entry: None)
 
 
-def test_the_header_alone(jaffle_results: Path) -> None:
+def test_the_header_alone(jaffle_results: Path, tmp_path: Path) -> None:
+    (tmp_path / "results_1.json").write_text('{\n"schema_version": 1,\n"run": {},\n')
+    with pytest.raises(ResultsError, match="the file ends in the middle"):
+        header_of_file(tmp_path / "results_1.json")
     assert header_of_file(jaffle_results) == read_document(jaffle_results).header
     assert header_of_file(NAO / "results_1case_pass.json") is None
 
