@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pytest_agenteval.reports.html.query import CaseLine, Page, Query, case_lines, chosen, counts_of, paged
@@ -11,6 +12,7 @@ from pytest_agenteval.reports.sheets import STATUS, model_sheet
 from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, time_text, tokens_text
 from pytest_agenteval.results import statistics
 from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.rows import CaseRow
 
 MATRIX = 200
 """Tests in the matrix of a page."""
@@ -28,9 +30,9 @@ class Card:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RunView:
-    """What the page of a run shows."""
+    """What the page of a run shows; what a template asks for over and over is worked out once (no slots)."""
 
     id: str
     document: Document
@@ -46,36 +48,36 @@ class RunView:
         """More than one model answered."""
         return len(self.models) > 1
 
-    @property
+    @cached_property
     def k(self) -> int:
         """The most attempts of a case."""
         return int(self.document.header["pass_metrics"]["k"])
 
-    @property
+    @cached_property
     def cards(self) -> list[Card]:
         """The figures on top."""
-        return cards_of(self.document)
+        return cards_of(self.document, [line.case for line in self.lines])
 
-    @property
+    @cached_property
     def by_model(self) -> list[dict[str, Any]]:
         """Performance by Model: the cells of the sheet beside the figures they come from."""
         sheet = model_sheet(self.document)
         entries = self.document.header["by_model"]
         return [{**entry, "cells": cells} for entry, cells in zip(entries, sheet.rows, strict=True)]
 
-    @property
+    @cached_property
     def matrix(self) -> list[tuple[tuple[str, str], list[CaseLine | None]]]:
         """Tests x models, in the order of the chosen lines, at most ``MATRIX`` tests."""
         found = {line.case.key: line for line in self.lines}
         tests = list(dict.fromkeys(line.case.key[:2] for line in self.chosen))[:MATRIX]
         return [(test, [found.get((*test, model)) for model in self.models]) for test in tests]
 
-    @property
+    @cached_property
     def tests(self) -> int:
         """How many tests the chosen lines belong to."""
         return len({line.case.key[:2] for line in self.chosen})
 
-    @property
+    @cached_property
     def names_repeat(self) -> bool:
         """Two files have a case of one name, so that paths must be shown."""
         return len({line.case.key[1] for line in self.lines}) < len(
@@ -105,11 +107,11 @@ def attempt_numbers(lines: Sequence[CaseLine]) -> list[int]:
     return [number for line in lines for number in line.numbers]
 
 
-def cards_of(document: Document) -> list[Card]:
+def cards_of(document: Document, every: Sequence[CaseRow]) -> list[Card]:
     """Pass rate with its interval, counts of cases, tokens, cost, time, tool calls."""
     cases, summary = document.header["cases"], document.header["summary"]
     metrics = document.header["pass_metrics"]
-    ends = statistics.interval([case.counts for case in document.cases if not case.xfailed])
+    ends = statistics.interval([case.counts for case in every if not case.xfailed])
     spread = f"95 % interval {100 * ends[0]:.0f} to {100 * ends[1]:.0f} %" if ends else ""
     cards = [
         Card("Pass rate", rate_text(cases["pass_rate"]), spread, "main"),
