@@ -61,6 +61,7 @@ def test_first_page_of_ours(entries: list[dict[str, Any]], tmp_path: Path) -> No
 
     def first_page() -> None:
         viewer = Viewer(Library(tmp_path), tmp_path, Access(1), make_environment())
+        viewer.library.open(viewer.listed(place.stem), wait=60)  # a page itself does not wait so long
         scope = {"type": "http", "path_params": {"run": place.stem}, "query_string": b"", "headers": []}
         page = bytes(run_page(viewer, Request(scope)).body).decode()
         assert "Page 1 of 100" in page
