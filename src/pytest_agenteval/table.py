@@ -54,6 +54,16 @@ class Table:
             return self
         return Table(self.columns, tuple(data[:count] for data in self.values), count)
 
+    def take(self, rows: Sequence[int]) -> Table:
+        """The given rows, in that order; what is no array becomes a list of Python values."""
+        values: list[Any] = []
+        for data in self.values:
+            if hasattr(data, "take") and not isinstance(data, list):
+                values.append(data.take(rows))
+            else:
+                values.append([data[row] for row in rows])
+        return Table(self.columns, tuple(values), len(rows))
+
     def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
         """The rows as tuples, at most ``limit`` of them; made at the edges only."""
         table = self if limit is None else self.head(limit)

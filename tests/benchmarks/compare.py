@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import gc
 import json
 import subprocess
 import sys
 import time
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -128,15 +130,14 @@ def nao(expected: Any, actual: Any) -> bool:
 
 def measure(peer: str, rows: int, case: str, source: str) -> dict[str, Any]:
     """One call in this process: CPU seconds (all threads) and peak memory above the start, in MB."""
-    import resource
-
     expected, actual = tables(rows, case)
     if source == "dicts":
         expected, actual = expected.to_pylist(), actual.to_pylist()
     call = globals()[peer]
     warm = tables(1000, case)
     call(*warm)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    gc.collect()
+    before = memory(reset=True)
     wall, cpu = time.perf_counter(), time.process_time()
     matched = call(expected, actual)
     return {
@@ -147,8 +148,16 @@ def measure(peer: str, rows: int, case: str, source: str) -> dict[str, Any]:
         "matched": matched,
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,
-        "mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        "mb": memory() - before,
     }
+
+
+def memory(reset: bool = False) -> float:
+    """The highest resident memory so far in MB; ``reset`` starts counting anew (Linux)."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 def in_process(peer: str, rows: int, case: str, source: str, timeout: int) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_agenteval.compare.align import Alignment
@@ -45,6 +46,8 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
         return _empty_answer(expected, options)
     engine = engine_for(expected, actual, options)
     columns = map_columns(engine, options)
+    if options.ordered and options.duplicates == "set":
+        return _ordered_sets(engine, columns, options)
     return _Verdict(engine, columns, options).comparison()
 
 
@@ -56,6 +59,16 @@ def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> An
     from pytest_agenteval.compare.vector_engine import VectorEngine
 
     return VectorEngine(expected, actual, options)
+
+
+def _ordered_sets(engine: Any, columns: ColumnMap, options: ComparisonOptions) -> Comparison:
+    """A list in which repeated rows count once: the first of equal rows stays, on both sides."""
+    tables = []
+    for table, expected in ((engine.expected, True), (engine.actual, False)):
+        rows = engine.first_rows(columns.pairs, expected)
+        tables.append(table if len(rows) == table.row_count else table.take(rows))
+    found = compare(tables[0], tables[1], replace(options, duplicates="bag"))
+    return replace(found, message="values differ") if found.message.startswith("row count") else found
 
 
 def _empty_answer(expected: Table, options: ComparisonOptions) -> Comparison:

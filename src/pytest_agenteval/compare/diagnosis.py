@@ -46,7 +46,12 @@ ONE_COLUMN: tuple[Word, ...] = (
     words.null_instead_of_value,
     words.list_order,
 )
-JOINT = (joint.bounded, joint.duplicate_counts, joint.rows_scrambled, joint.rows_replaced)
+JOINT = (
+    joint.bounded,
+    joint.duplicate_counts,
+    joint.rows_scrambled,
+    joint.rows_replaced,
+)
 
 
 def diagnose(scene: Scene) -> tuple[Diagnosis, Alignment]:
@@ -61,8 +66,8 @@ def diagnose(scene: Scene) -> tuple[Diagnosis, Alignment]:
     if not found:
         positions = [i for i in scene.suspects(alignment) if scene.agrees_without(i)]
         found = first_word(scene, positions)
-    for rule in JOINT if not found else ():
-        found = rule(scene)
+    for joined in JOINT if not found else ():
+        found = joined(scene, alignment)
         if found:
             break
     if found is not None and found.word == "rows_differ":

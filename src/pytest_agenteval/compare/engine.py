@@ -90,6 +90,15 @@ class PlainEngine:
         columns = [self.column(e, a) for e, a in mapping]
         return pair_list(columns, runs, self.actual.row_count, self.expected.row_count)
 
+    def first_rows(self, mapping: Mapping, expected: bool) -> list[int]:
+        """The first of all rows that hold the same in these columns (numbers exactly), in order."""
+        columns = [self.column(e, a) for e, a in mapping]
+        sides = [column.expected if expected else column.actual for column in columns]
+        first: dict[Any, int] = {}
+        for row in range((self.expected if expected else self.actual).row_count):
+            first.setdefault(tuple([side[row] for side in sides]), row)
+        return list(first.values())
+
     def run_starts(self, keys: Mapping) -> list[int]:
         """Where runs of equal sort keys begin in the expected table."""
         sides = [self.column(e, a).expected for e, a in keys]

@@ -32,7 +32,7 @@ def columns_swapped(scene: Scene, alignment: Alignment) -> Diagnosis | None:
     return None
 
 
-def duplicate_counts(scene: Scene) -> Diagnosis | None:
+def duplicate_counts(scene: Scene, alignment: Alignment) -> Diagnosis | None:
     """Every answered row is in the reference, but not as often."""
     if scene.options.duplicates == "set" or scene.expected_rows != scene.actual_rows or scene.matched:
         return None
@@ -48,11 +48,12 @@ def duplicate_counts(scene: Scene) -> Diagnosis | None:
     return Diagnosis("duplicate_counts", text, (), {"rows": len(scene.lost)})
 
 
-def rows_scrambled(scene: Scene) -> Diagnosis | None:
+def rows_scrambled(scene: Scene, alignment: Alignment) -> Diagnosis | None:
     """Each column holds the right values, the rows do not."""
     if scene.expected_rows != scene.actual_rows or len(scene.pairs) < 2 or scene.columns.missing:
         return None
-    if scene.matched or not all(scene.engine.alike(e, a) for e, a in scene.pairs):
+    first = [scene.pairs[position] for position in alignment.differing]
+    if scene.matched or not all(scene.engine.alike(e, a) for e, a in dict.fromkeys([*first, *scene.pairs])):
         return None
     text = (
         f"every column holds the expected values, but {len(scene.lost):,} of "
@@ -61,7 +62,7 @@ def rows_scrambled(scene: Scene) -> Diagnosis | None:
     return Diagnosis("rows_scrambled", text, (), {"rows": len(scene.lost)})
 
 
-def bounded(scene: Scene) -> Diagnosis | None:
+def bounded(scene: Scene, alignment: Alignment) -> Diagnosis | None:
     """The search came to its bound: no assignment, or no pairing, was found."""
     if scene.columns.ambiguous:
         names = tuple(
@@ -80,7 +81,7 @@ def bounded(scene: Scene) -> Diagnosis | None:
     return None
 
 
-def rows_replaced(scene: Scene) -> Diagnosis | None:
+def rows_replaced(scene: Scene, alignment: Alignment) -> Diagnosis | None:
     """The same number of rows, but rows of other keys: rows on both sides only."""
     keys = key_positions(scene)
     size = scene.expected_rows

@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 from pytest_agenteval.compare.align import Alignment
 from pytest_agenteval.compare.moments import DAY, show_clock
 from pytest_agenteval.compare.numbers import WIDE, shortest
-from pytest_agenteval.compare.result import RowState, SampleCell, SampleRow
+from pytest_agenteval.compare.result import SampleCell, SampleRow
 from pytest_agenteval.compare.scene import Scene, number_of
 
 MOST_ROWS = 50
@@ -16,9 +16,11 @@ MOST_ROWS = 50
 def sample_rows(scene: Scene, alignment: Alignment) -> tuple[SampleRow, ...]:
     """Differing rows first, then missing and extra ones, sharing the room that there is."""
     room = _shares(list(alignment.sizes))
-    rows = [_row(scene, e, a) for e, a in alignment.changed[: room[0]]]
-    rows += [_row(scene, e, None) for e in alignment.lost[: room[1]]]
-    rows += [_row(scene, None, a) for a in alignment.spare[: room[2]]]
+    changed = alignment.changed[: room[0]]
+    columns = [scene.differ(position, changed) for position in range(len(scene.pairs))]
+    rows = [_pair(scene, *pair, [flags[i] for flags in columns]) for i, pair in enumerate(changed)]
+    rows += [_single(scene, e, True) for e in alignment.lost[: room[1]]]
+    rows += [_single(scene, a, False) for a in alignment.spare[: room[2]]]
     return tuple(rows)
 
 
@@ -36,17 +38,21 @@ def _shares(sizes: list[int]) -> list[int]:
     return shares
 
 
-def _row(scene: Scene, e: int | None, a: int | None) -> SampleRow:
+def _pair(scene: Scene, e: int, a: int, flags: list[bool]) -> SampleRow:
     cells = []
-    for position in range(len(scene.pairs)):
-        x = scene.value(position, e, True) if e is not None else None
-        y = scene.value(position, a, False) if a is not None else None
-        both = e is not None and a is not None
-        differs = not both or scene.differ(position, [(e or 0, a or 0)])[0]
-        delta = _delta(scene, position, e or 0, a or 0) if differs and both else ""
-        cells.append(SampleCell(x, y, differs, delta))
-    state: RowState = "missing" if a is None else "extra" if e is None else "differs"
-    return SampleRow(state, None if e is None else e + 1, None if a is None else a + 1, tuple(cells))
+    for position, differs in enumerate(flags):
+        delta = _delta(scene, position, e, a) if differs else ""
+        values = scene.value(position, e, True), scene.value(position, a, False)
+        cells.append(SampleCell(*values, differs, delta))
+    return SampleRow("differs", e + 1, a + 1, tuple(cells))
+
+
+def _single(scene: Scene, row: int, expected: bool) -> SampleRow:
+    values = [scene.value(position, row, expected) for position in range(len(scene.pairs))]
+    if expected:
+        cells = tuple(SampleCell(value, None, True) for value in values)
+        return SampleRow("missing", row + 1, None, cells)
+    return SampleRow("extra", None, row + 1, tuple(SampleCell(None, value, True) for value in values))
 
 
 def _delta(scene: Scene, position: int, e: int, a: int) -> str:

@@ -18,7 +18,7 @@ from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, VectorPairing, hash_rows
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
 from pytest_agenteval.compare.vector_search import assign
-from pytest_agenteval.compare.vectors import Coder, Numbers, VectorSide, read_side, read_texts
+from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide, read_side, read_texts
 from pytest_agenteval.table import Table
 
 Rows = NDArray[np.int64]
@@ -52,6 +52,7 @@ class VectorEngine:
         self._kinds: dict[int, Kind] = {}
         self._bases: dict[int, Reading] = {}
         self._percents: dict[int, bool] = {}
+        self._matchers: dict[tuple[tuple[int, int], ...], Matcher] = {}
         self._columns: dict[tuple[int, int], VectorColumn] = {}
         self._readings: dict[tuple[int, int], Reading] = {}
         self._contents: dict[tuple[bool, int, Reading], Content] = {}
@@ -107,7 +108,13 @@ class VectorEngine:
 
     def matcher(self, mapping: Sequence[tuple[int, int]], runs: tuple[Rows, Rows] | None = None) -> Matcher:
         """What pairs rows on these columns."""
-        return Matcher([self.column(e, a) for e, a in mapping], self.rows, runs)
+        columns = [self.column(e, a) for e, a in mapping]
+        if runs is not None:
+            return Matcher(columns, self.rows, runs)
+        key = tuple(mapping)
+        if key not in self._matchers:
+            self._matchers[key] = Matcher(columns, self.rows)
+        return self._matchers[key]
 
     def pair(self, mapping: Sequence[tuple[int, int]]) -> Any:
         """Pair the rows on these columns, as a bag or as a set."""
@@ -119,6 +126,18 @@ class VectorEngine:
         """Pair the rows on these columns as a list in which each run is a bag."""
         ids = run_ids(runs, self.rows)
         return self.matcher(mapping, ids).pair()
+
+    def first_rows(self, mapping: Sequence[tuple[int, int]], expected: bool) -> list[int]:
+        """The first of all rows that hold the same in these columns (numbers exactly), in order."""
+        keys: list[Keys] = []
+        for e, a in mapping:
+            column = self.column(e, a)
+            keys.append(column.expected if expected else column.actual)
+            sides = [rule.expected if expected else rule.actual for rule in column.rules]
+            keys += [Keys(None, numbers.floats.view(np.int64)) for numbers in sides]
+        ids = hash_rows(keys, self.rows[0 if expected else 1])
+        rows: list[int] = np.sort(np.unique(ids, return_index=True)[1]).tolist()
+        return rows
 
     def run_starts(self, keys: Sequence[tuple[int, int]]) -> list[int]:
         """Where runs of equal sort keys begin in the expected table."""

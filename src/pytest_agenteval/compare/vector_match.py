@@ -154,25 +154,41 @@ class Matcher:
         columns = [*columns, VectorColumn(Keys(None, runs[0]), Keys(None, runs[1]))] if runs else columns
         self.left, self.right = leveled(columns, rows)
         self.exhausted = False
+        self._ids: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
+        self._orders: tuple[Rows, Rows, bool] | None = None
+
+    def ids(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The hash of every row's exact part, for both sides."""
+        if self._ids is None:
+            self._ids = hash_rows(self.left, self.rows[0]), hash_rows(self.right, self.rows[1])
+        return self._ids
+
+    def _ordered(self, es: Rows | None, as_: Rows | None) -> tuple[Rows, Rows, bool]:
+        """Rows of both sides sorted by their hashes (kept for all rows), and whether these agree."""
+        if es is not None or as_ is not None:
+            return _sorted(*self.ids(), self._given(es, 0), self._given(as_, 1))
+        if self._orders is None:
+            self._orders = _sorted(*self.ids(), None, None)
+        return self._orders
+
+    def _given(self, rows: Rows | None, side: int) -> Rows:
+        return np.arange(self.rows[side]) if rows is None else rows
 
     def pair(self, es: Rows | None = None, as_: Rows | None = None, full: bool = False) -> VectorPairing:
         """Pair the rows. Without ``full`` the work ends as soon as no perfect pairing can exist."""
-        es = np.arange(self.rows[0]) if es is None else es
-        as_ = np.arange(self.rows[1]) if as_ is None else as_
         partner = np.full(self.rows[0], -1, np.int64)
-        failed = VectorPairing(partner, as_, False)
-        if len(es) != len(as_) and not full:
-            return failed
-        ids_e, ids_a = (
-            hash_rows(side, n) for side, n in zip((self.left, self.right), self.rows, strict=True)
-        )
-        e, a, same = _sorted(ids_e, ids_a, es, as_)
+        sizes = [n if rows is None else len(rows) for rows, n in zip((es, as_), self.rows, strict=True)]
+        if sizes[0] != sizes[1] and not full:
+            return VectorPairing(partner, self._given(as_, 1), False)
+        ids = self.ids()
+        e, a, same = self._ordered(es, as_)
+        es, as_ = self._given(es, 0), self._given(as_, 1)
         if same and not self._equal(e, a):
-            ids_e, ids_a = exact_ids(self.left, self.right, self.rows)
-            e, a, same = _sorted(ids_e, ids_a, es, as_)
+            ids = exact_ids(self.left, self.right, self.rows)
+            e, a, same = _sorted(*ids, es, as_)
         if not same and not full:
-            return failed
-        done = self._pair_groups((ids_e, ids_a), e, a, partner, same, full)
+            return VectorPairing(partner, as_, False)
+        done = self._pair_groups(ids, e, a, partner, same, full)
         if not done:
             return VectorPairing(np.full(self.rows[0], -1, np.int64), as_, False, self.exhausted)
         used = np.zeros(self.rows[1], bool)
@@ -250,7 +266,7 @@ class Matcher:
 
     def _numbered(self, es: Rows, as_: Rows) -> tuple[Rows, Rows]:
         """Small ids per row, equal where the hashes of the exact parts are."""
-        hashes = [hash_rows(side, n) for side, n in zip((self.left, self.right), self.rows, strict=True)]
+        hashes = self.ids()
         out = [np.zeros(n, np.int64) for n in self.rows]
         both = np.concatenate([hashes[0][es], hashes[1][as_]])
         ids = np.unique(both, return_inverse=True)[1]
@@ -394,10 +410,13 @@ class Matcher:
 
 
 def _sorted(
-    ids_e: NDArray[np.uint64], ids_a: NDArray[np.uint64], es: Rows, as_: Rows
+    ids_e: NDArray[np.uint64], ids_a: NDArray[np.uint64], es: Rows | None, as_: Rows | None
 ) -> tuple[Rows, Rows, bool]:
-    """Rows of both sides sorted by their ids, and whether the ids are the same bag."""
-    e, a = es[np.argsort(ids_e[es])], as_[np.argsort(ids_a[as_])]
+    """Rows of both sides (``None``: all) sorted by their ids, and whether the ids are the same bag."""
+    e, a = (
+        np.argsort(ids) if rows is None else rows[np.argsort(ids[rows])]
+        for ids, rows in ((ids_e, es), (ids_a, as_))
+    )
     return e, a, len(e) == len(a) and bool(np.array_equal(ids_e[e], ids_a[a]))
 
 

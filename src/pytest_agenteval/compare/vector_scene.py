@@ -18,7 +18,6 @@ from pytest_agenteval.compare.scene import PlainScene, Scene
 from pytest_agenteval.compare.vector_engine import VectorEngine, run_ids
 from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, among, distinct, hash_rows
 from pytest_agenteval.compare.vectors import NULL_CLASS, VALUE_CLASS, Keys, Numbers
-from pytest_agenteval.table import Table
 
 Rows = NDArray[np.int64]
 SAMPLE = 300
@@ -42,8 +41,9 @@ class VectorScene(Scene):
     ) -> None:
         super().__init__(engine, options, columns, runs, order)
         self.rows = engine.rows
+        self._singles: dict[int, Matcher] = {}
         self._hashes: dict[tuple[int, ...], tuple[NDArray[np.uint64], NDArray[np.uint64]]] = {}
-        matcher = Matcher(self.paired, self.rows)
+        matcher = engine.matcher(self.pairs)
         pairing = matcher.pair_sets() if options.duplicates == "set" else matcher.pair(full=True)
         self.lost, self.spare = pairing.lost, pairing.spare  # type: ignore[assignment]
         self.matched, self.exhausted = pairing.matched, pairing.exhausted
@@ -84,7 +84,7 @@ class VectorScene(Scene):
         own, other = (mine, theirs) if expected else (theirs, mine)
         if not bool(among(own[part], np.sort(other)).all()):
             return True
-        matcher = Matcher(self.paired, self.rows)
+        matcher = self.engine.matcher(self.pairs)
         facing = np.flatnonzero(among(other, distinct(own[part])))
         if expected:
             return bool((matcher.pair_sets(part, facing).partner[part] < 0).any())
@@ -104,7 +104,7 @@ class VectorScene(Scene):
 
     def same_sets(self) -> bool:
         """Whether both sides hold the same distinct rows."""
-        return Matcher(self.paired, self.rows).pair_sets().matched
+        return self.engine.matcher(self.pairs).pair_sets().matched
 
     def distinct(self, expected: bool) -> int:
         """How many different rows a side holds (numbers compared exactly)."""
@@ -170,7 +170,7 @@ class VectorScene(Scene):
         return flags
 
     def _differ(self, column: VectorColumn, es: Rows, as_: Rows) -> NDArray[np.bool_]:
-        matcher = Matcher([column], self.rows)
+        matcher = self._single(column)
         out = np.zeros(len(es), bool)
         for left, right in zip(matcher.left, matcher.right, strict=True):
             for mine, theirs in ((left.values, right.values), (left.classes, right.classes)):
@@ -179,6 +179,11 @@ class VectorScene(Scene):
         same = np.flatnonzero(~out)
         out[same] = ~matcher.close(es[same], as_[same])
         return out
+
+    def _single(self, column: VectorColumn) -> Matcher:
+        if id(column) not in self._singles:
+            self._singles[id(column)] = Matcher([column], self.rows)
+        return self._singles[id(column)]
 
     def moved(self) -> list[int]:
         """Rows that differ from the row at the same place (both sides have as many)."""
@@ -192,11 +197,7 @@ class VectorScene(Scene):
     def _both_hashes(self, positions: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         key = tuple(positions)
         if key not in self._hashes:
-            matcher = Matcher([self.paired[i] for i in positions], self.rows)
-            self._hashes[key] = (
-                hash_rows(matcher.left, self.rows[0]),
-                hash_rows(matcher.right, self.rows[1]),
-            )
+            self._hashes[key] = self.engine.matcher([self.pairs[i] for i in positions]).ids()
         return self._hashes[key]
 
     def only(self, positions: Sequence[int]) -> tuple[int, int]:
@@ -258,7 +259,7 @@ class VectorScene(Scene):
     def close_up(self, position: int) -> PlainScene:
         """A plain scene over a sample of rows that belong together on both sides."""
         es, as_ = self._sample(position)
-        tables = _part(self.expected, es), _part(self.actual, as_)
+        tables = self.expected.take(es.tolist()), self.actual.take(as_.tolist())
         engine = PlainEngine(*tables, self.options)
         runs = None if self.runs is None else [range(i, i + 1) for i in range(len(es))]
         scene = PlainScene(engine, self.options, self.columns, runs, self.order)
@@ -311,17 +312,3 @@ def _tiled(numbers: Numbers, times: int) -> Numbers:
         None if numbers.given is None else [*(numbers.at(i) for i in range(len(numbers.floats)))] * times,
         numbers.single,
     )
-
-
-def _part(table: Table, rows: Rows) -> Table:
-    """Some rows of a table, as Python values."""
-    indexes = rows.tolist()
-    values = []
-    for data in table.values:
-        if isinstance(data, list):
-            values.append([data[i] for i in indexes])
-        elif hasattr(data, "take") and hasattr(data, "to_pylist"):
-            values.append(data.take(indexes).to_pylist())
-        else:
-            values.append(data[indexes].tolist())
-    return Table(table.columns, tuple(values), len(indexes))

@@ -464,8 +464,6 @@ def hashed_texts(array: pa.Array) -> VectorSide | None:
         part = out[live]
         part ^= words[starts[live] + at] & mask
         part *= np.uint64(0x9FB21C651E98DF25)
-        part ^= part >> np.uint64(29)
-        part *= np.uint64(0xD6E8FEB86659FD93)
         part ^= part >> np.uint64(32)
         out[live] = part
     keys = _plain_keys(out.view(np.int64), nulls)
