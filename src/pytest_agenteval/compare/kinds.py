@@ -130,7 +130,18 @@ def _split(text: str) -> list[str]:
 
 def kind_of_values(values: Iterable[Any]) -> Kind:
     """The kind of a column without a type: that of its values, ``any`` where they are mixed."""
-    seen = {_kind_of_value(value) for value in map(plain, values) if not is_null(value)}
+    seen: set[str] = set()
+    known: dict[type, str] = {}
+    for value in values:
+        name = known.get(type(value))
+        if name is None:
+            value = plain(value)
+            if is_null(value):
+                continue
+            name = _kind_of_value(value)
+            if type(value) in _STEADY:
+                known[type(value)] = name
+        seen.add(name)
     if len(seen) == 1:
         return Kind(seen.pop())
     if seen and seen <= {"integer", "float"}:
@@ -140,6 +151,10 @@ def kind_of_values(values: Iterable[Any]) -> Kind:
     if seen == {"date", "timestamp"}:
         return Kind("timestamp")
     return ANY
+
+
+# Types whose every value has one kind (a float may be NaN, a datetime may have a zone).
+_STEADY = (bool, int, str, datetime.date, datetime.time, datetime.timedelta, bytes)
 
 
 def _kind_of_value(value: Any) -> str:

@@ -148,7 +148,9 @@ class VectorEngine:
             sort_key = column.expected
             arrays: list[Any] = [sort_key.classes, sort_key.values]
             if sort_key.texts is not None:
-                arrays[1] = np.asarray(pc.dictionary_encode(sort_key.texts, null_encoding="encode").indices)
+                arrays[1] = np.asarray(
+                    pc.dictionary_encode(sort_key.texts.array, null_encoding="encode").indices
+                )
             arrays += [rule.expected.floats for rule in column.rules]
             for array in arrays:
                 if array is not None:

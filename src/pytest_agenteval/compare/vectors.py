@@ -41,7 +41,7 @@ class Keys:
 
     classes: Classes | None
     values: Ints | None
-    texts: pa.Array | None = None
+    texts: Texts | None = None
 
 
 @dataclass(slots=True)
@@ -130,9 +130,8 @@ class Coder:
 def arrow_of(data: Any) -> pa.Array | None:
     """The column as one Arrow array; ``None`` where it holds what Arrow would change or refuse."""
     if isinstance(data, pa.ChunkedArray):
-        data = data.combine_chunks()
-        if isinstance(data, pa.ChunkedArray):
-            data = data.chunk(0) if data.num_chunks == 1 else pa.concat_arrays(data.chunks)
+        several = data.num_chunks != 1
+        data = pa.concat_arrays(data.chunks or [data.combine_chunks()]) if several else data.chunk(0)
     if isinstance(data, pa.Array):
         return data.dictionary_decode() if pa.types.is_dictionary(data.type) else data
     if isinstance(data, np.ndarray) and data.dtype.kind in "iufb":
@@ -262,7 +261,7 @@ def _number_side(numbers: Numbers, reading: Reading, nulls: NDArray[np.bool_] | 
     empty = np.isnan(floats) if nulls is None else nulls | np.isnan(floats)
     infinite = ~finite & ~empty
     if reading.null_as_zero:
-        floats[empty] = 0.0
+        floats = np.where(empty, 0.0, floats)
         empty = np.zeros(len(floats), bool)
     classes = np.where(empty, NULL_CLASS, np.where(infinite, INFINITE_CLASS, NUMBER_CLASS)).astype(np.uint8)
     values = np.where(infinite, np.sign(np.where(infinite, floats, 0.0)), 0).astype(np.int64)
@@ -276,10 +275,8 @@ def _floats(array: pa.Array, reading: Reading) -> VectorSide | None:
     kind = array.type
     nulls = nulls_of(array)
     if pa.types.is_floating(kind):
-        values = filled(array, 0.0).astype(np.float64)
-        with np.errstate(over="ignore"):
-            short = values.astype(np.float32)
-        single = reading.single and bool(np.all((values == short) | ~np.isfinite(values)))
+        values = filled(array, 0.0).astype(np.float64, copy=False)
+        single = reading.single and _all_single(values)
         if reading.single and not single:
             return None
         return _number_side(Numbers(values, single=single), reading, nulls)
@@ -295,6 +292,12 @@ def _floats(array: pa.Array, reading: Reading) -> VectorSide | None:
         floats = unscaled / 10.0**kind.scale
         return _number_side(Numbers(floats, scaled=unscaled, scale=kind.scale), reading, nulls)
     return None
+
+
+def _all_single(values: Floats) -> bool:
+    """Whether all finite numbers are exactly of 32 bits."""
+    with np.errstate(over="ignore"):
+        return bool(np.all((values == values.astype(np.float32)) | ~np.isfinite(values)))
 
 
 def _booleans(array: pa.Array, reading: Reading) -> VectorSide | None:
@@ -436,6 +439,35 @@ def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide
     return sides[0], sides[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Plain short ASCII texts as bytes: ``words`` is a view of eight bytes from any place."""
+
+    array: pa.Array
+    words: NDArray[np.uint64]
+    starts: Ints
+    lengths: Ints
+    longest: int
+
+    def differ(self, rows: Ints, other: Texts, others: Ints) -> bool:
+        """Whether any text differs from the one at the same place of ``others``."""
+        for start in range(0, len(rows), BLOCK):
+            one, two = rows[start : start + BLOCK], others[start : start + BLOCK]
+            lengths = self.lengths[one]
+            if not np.array_equal(lengths, other.lengths[two]):
+                return True
+            mine, theirs = self.starts[one], other.starts[two]
+            for at in range(0, self.longest, 8):
+                left = self._word(mine, at) ^ other._word(theirs, at)
+                if bool((left & _BYTE_MASKS[np.clip(lengths - at, 0, 8)]).any()):
+                    return True
+        return False
+
+    def _word(self, starts: Ints, at: int) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = self.words[np.minimum(starts + at, len(self.words) - 1)]
+        return found
+
+
 def hashed_texts(array: pa.Array) -> VectorSide | None:
     """Plain short texts as 64-bit hashes of their bytes, eight at a time; ``None`` for other texts.
 
@@ -446,31 +478,37 @@ def hashed_texts(array: pa.Array) -> VectorSide | None:
     if not len(array) or data_buffer is None:
         return None
     every = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
-    offsets: Ints = every[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    offsets: Ints = every[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
     starts = offsets[:-1]
     lengths: Ints = offsets[1:] - starts
-    nulls = nulls_of(array)
     data = np.zeros(int(offsets[-1]) + 8, np.uint8)
     data[: offsets[-1]] = np.frombuffer(data_buffer, np.uint8, int(offsets[-1]))
     longest = int(lengths.max())
     if longest > LONGEST_HASHED or int(data.max()) > 127 or _has_outer_blanks(data, starts, lengths):
         return None
     words = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
-    out = lengths.astype(np.uint64)
-    for at in range(0, longest, 8):
-        live = slice(None) if at == 0 else np.flatnonzero(lengths > at)
-        left = np.minimum(lengths[live] - at, 8).astype(np.uint64)
-        mask = _BYTE_MASKS[left]
-        part = out[live]
-        part ^= words[starts[live] + at] & mask
-        part *= np.uint64(0x9FB21C651E98DF25)
-        part ^= part >> np.uint64(32)
-        out[live] = part
-    keys = _plain_keys(out.view(np.int64), nulls)
-    keys.texts = array
+    out = np.empty(len(array), np.uint64)
+    for start in range(0, len(out), BLOCK):
+        block = slice(start, start + BLOCK)
+        out[block] = _hash_block(words, starts[block], lengths[block])
+    keys = _plain_keys(out.view(np.int64), nulls_of(array))
+    keys.texts = Texts(array, words, starts, lengths, longest)
     return VectorSide(keys, [])
 
 
+def _hash_block(words: NDArray[np.uint64], starts: Ints, lengths: Ints) -> NDArray[np.uint64]:
+    out = lengths.astype(np.uint64)
+    for at in range(0, int(lengths.max()), 8):
+        live = slice(None) if at == 0 else np.flatnonzero(lengths > at)
+        part = out[live]
+        part ^= words[starts[live] + at] & _BYTE_MASKS[np.minimum(lengths[live] - at, 8)]
+        part *= np.uint64(0x9FB21C651E98DF25)
+        part ^= part >> np.uint64(32)
+        out[live] = part
+    return out
+
+
+BLOCK = 32_768
 LONGEST_HASHED = 64
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 _BLANK_BYTES = np.array([chr(i).isspace() for i in range(256)])
