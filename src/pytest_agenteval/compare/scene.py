@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -20,7 +21,7 @@ MOST_LABELS = 300
 MANY_COLUMNS = 60
 
 
-class Scene:
+class Scene(ABC):
     """One failed comparison: what both the plain and the array scene know.
 
     ``runs`` are the tie runs of an ordered comparison, else ``None``. ``order`` are the expected
@@ -51,6 +52,7 @@ class Scene:
         self.key: Any = ...  # the positions of a unique key, once they were looked for
         self._without: dict[int, bool] = {}
 
+    @abstractmethod
     def name(self, position: int) -> str:
         """The expected name of the mapped column at ``position``."""
         return self.expected.columns[self.pairs[position][0]].name
@@ -74,8 +76,9 @@ class Scene:
 
     def match(self, columns: Sequence[Any]) -> bool:
         """Whether the tables would match with these columns."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def agrees_without(self, position: int) -> bool:
         """Whether the tables match when one column is left out: it alone is to blame."""
         if position not in self._without:
@@ -99,52 +102,64 @@ class Scene:
 
     def total(self, position: int, expected: bool) -> Number | None:
         """The sum of a numeric column; ``None`` where it holds no number but 0."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def unknown(self, rows: Sequence[int], expected: bool) -> bool:
         """Whether any of ``rows`` of one side has no equal at all on the other side."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def multiplied(self, times: int) -> bool:
         """Whether the answer is every expected row ``times`` times."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def same_sets(self) -> bool:
         """Whether both sides hold the same distinct rows."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def distinct(self, expected: bool) -> int:
         """How many different rows a side holds (numbers compared exactly)."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
         """Whether these rows match as a list, ties of the sort keys free."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
         """Whether these rows match as a bag."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def without_nulls(self, expected: bool) -> Sequence[int]:
         """Rows of a side none of whose sort keys is NULL."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def before_last(self, expected: bool) -> Sequence[int]:
         """Rows of a side whose sort keys are not those of the last expected row."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
         """Which of the row pairs differ in a column."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def moved(self) -> list[int]:
         """Rows that differ from the row at the same place (both sides have as many)."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def only(self, positions: Sequence[int]) -> tuple[int, int]:
         """How many values of these columns (which have no tolerance) only one side holds."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def suspects(self, alignment: Any) -> list[int]:
         """Columns that may be to blame alone, cheaply told."""
         return list(range(len(self.pairs)))
@@ -158,19 +173,22 @@ class Scene:
         self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
     ) -> list[tuple[int, int]]:
         """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def unique(self, positions: Sequence[int], expected: bool) -> bool:
         """Whether these columns (which have no tolerance) tell all rows of a side apart."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def exact(self, position: int) -> bool:
         """Whether a column is compared without tolerance."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def close_up(self, position: int) -> PlainScene:
         """A plain scene in which one column can be studied value by value."""
-        raise NotImplementedError
+        ...
 
 
 class PlainScene(Scene):

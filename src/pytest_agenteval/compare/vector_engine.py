@@ -207,10 +207,10 @@ class VectorEngine:
     def leniency(self, e: int, a: int, pairing: VectorPairing) -> tuple[int, int, int]:
         """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
         close = rounded = small = 0
-        rows = np.flatnonzero(pairing.partner >= 0)
         for rule in self.column(e, a).rules:
             if not rule.differed:
                 continue
+            rows = np.flatnonzero(pairing.partner >= 0)
             es = rows if rule.expected.present is None else rows[rule.expected.present[rows]]
             grades = rule.grade(es, pairing.partner[es])
             close += int((grades == CLOSE).sum())

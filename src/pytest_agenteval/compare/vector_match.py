@@ -23,7 +23,7 @@ from pytest_agenteval.compare.vectors import BLOCK, NUMBER_CLASS, VALUE_CLASS, K
 Rows = NDArray[np.int64]
 MOST_EDGES = 20_000_000
 CHUNK = 2_000_000
-GRADED = 131_072
+GRADED = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +192,22 @@ class Matcher:
         done = self._pair_groups(ids, e, a, partner, same, full)
         if not done:
             return VectorPairing(np.full(self.rows[0], -1, np.int64), as_, False, self.exhausted)
+        if same and not self.exhausted and len(es) == self.rows[0] and bool((partner >= 0).all()):
+            return VectorPairing(partner, np.zeros(0, np.int64), True)
         used = np.zeros(self.rows[1], bool)
         used[partner[partner >= 0]] = True
         spare = as_[~used[as_]]
         matched = same and not len(spare) and bool((partner[es] >= 0).all()) and not self.exhausted
         return VectorPairing(partner, np.sort(spare), matched, self.exhausted)
+
+    def _pair_singles(self, e: Rows, a: Rows, partner: Rows, full: bool) -> bool:
+        """Rows whose exact part is unique on either side: a number that does not fit is final."""
+        good = self.close(e, a, stop=not full)
+        if bool(good.all()):
+            partner[e] = a
+            return True
+        partner[e[good]] = a[good]
+        return full
 
     def _straight(self, e: Rows, a: Rows) -> tuple[Rows, Rows]:
         """The same pairs in the order of the answered rows: one side is then read straight on."""
@@ -229,25 +240,23 @@ class Matcher:
         full: bool,
     ) -> bool:
         """Pair group by group; False when no perfect pairing exists and ``full`` is off."""
-        sorted_e, sorted_a = ids[0][e], ids[1][a]
-        first_e = np.flatnonzero(np.r_[True, sorted_e[1:] != sorted_e[:-1]][: len(sorted_e)])
+        sorted_e = ids[0][e]
+        apart = sorted_e[1:] != sorted_e[:-1]
+        if same and bool(apart.all()):
+            return self._pair_singles(*self._straight(e, a), partner, full)
+        first_e = np.flatnonzero(np.r_[True, apart][: len(sorted_e)])
         groups, count_e = sorted_e[first_e], np.diff(np.r_[first_e, len(sorted_e)])
         first_a, count_a = first_e, count_e
         if not same:
+            sorted_a = ids[1][a]
             first_a = np.searchsorted(sorted_a, groups, "left")
             count_a = np.searchsorted(sorted_a, groups, "right") - first_a
         if not self.rules:
             self._pair_in_order(e, a, first_e, count_e, first_a, count_a, partner)
             return True
         single = (count_e == 1) & (count_a == 1)
-        if len(first_e) == len(e) == len(a) and same:
-            one, two = self._straight(e, a)
-        else:
-            one, two = e[first_e[single]], a[first_a[single]]
-        good = self.close(one, two, stop=not full)
-        if not full and not good.all():
+        if not self._pair_singles(e[first_e[single]], a[first_a[single]], partner, full):
             return False
-        partner[one[good]] = two[good]
         many = ~single & (count_a > 0)
         if not many.any():
             return True

@@ -282,12 +282,12 @@ def _floats(array: pa.Array, reading: Reading) -> VectorSide | None:
         return _number_side(Numbers(values, single=single), reading, nulls)
     if pa.types.is_integer(kind):
         whole = _int64(array)
-        if whole is None or (len(whole) and np.abs(whole).max() > 2**53):
+        if whole is None or (len(whole) and max(whole.max(), -whole.min()) > 2**53):
             return None
         return _number_side(Numbers(whole.astype(np.float64), scaled=whole), reading, nulls)
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= 18:
         unscaled = _unscaled(array)
-        if unscaled is None or (len(unscaled) and np.abs(unscaled).max() > 2**53):
+        if unscaled is None or (len(unscaled) and max(unscaled.max(), -unscaled.min()) > 2**53):
             return None
         floats = unscaled / 10.0**kind.scale
         return _number_side(Numbers(floats, scaled=unscaled, scale=kind.scale), reading, nulls)
@@ -317,7 +317,9 @@ def _moments(array: pa.Array, reading: Reading) -> VectorSide | None:
         days = filled(
             array.cast(pa.date32()).view(pa.int32()) if kind != pa.date32() else array.view(pa.int32())
         )
-        micros = days.astype(np.int64) * DAY + EPOCH
+        micros = days.astype(np.int64)
+        micros *= DAY
+        micros += EPOCH
     elif pa.types.is_timestamp(kind):
         ticks = filled(array.view(pa.int64())).astype(np.int64)
         many = {"s": 1_000_000, "ms": 1000, "us": 1}.get(kind.unit)
@@ -416,14 +418,16 @@ def _nth_numbers(cells: Sequence[Cell], nth: int) -> Numbers:
 
 def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide, VectorSide] | None:
     """Two text columns, dictionary-encoded together; ``None`` where a side holds more than text."""
-    arrays = [arrow_of(expected), arrow_of(actual)]
+    arrays: list[Any] = [arrow_of(expected), arrow_of(actual)]
     if any(a is None or not (pa.types.is_string(a.type) or pa.types.is_large_string(a.type)) for a in arrays):
         return None
-    if not reading.fold and not reading.null_as_empty:
-        hashed = [hashed_texts(a) for a in arrays if a is not None]
+    if not reading.fold and not reading.null_as_empty and not any(map(_repeats, arrays)):
+        hashed = [hashed_texts(a) for a in arrays]
         if hashed[0] is not None and hashed[1] is not None:
             return hashed[0], hashed[1]
-    both = pa.chunked_array([a.cast(pa.large_string()) for a in arrays if a is not None])
+    if arrays[0].type != arrays[1].type:
+        arrays = [a.cast(pa.large_string()) for a in arrays]
+    both = pa.chunked_array(arrays)
     coded = pc.dictionary_encode(both)
     words = coded.chunk(0).dictionary
     codes = _word_codes(words, reading)
@@ -437,6 +441,12 @@ def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide
             nulls = empty if nulls is None else nulls | empty
         sides.append(VectorSide(_plain_keys(values, nulls), []))
     return sides[0], sides[1]
+
+
+def _repeats(array: pa.Array) -> bool:
+    """Whether a column holds few distinct texts, as far as its first rows tell."""
+    head = array.slice(0, 2000)
+    return len(head) > 200 and len(pc.unique(head)) * 10 < len(head)
 
 
 @dataclass(frozen=True, slots=True)
