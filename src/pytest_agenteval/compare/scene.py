@@ -52,7 +52,6 @@ class Scene(ABC):
         self.key: Any = ...  # the positions of a unique key, once they were looked for
         self._without: dict[int, bool] = {}
 
-    @abstractmethod
     def name(self, position: int) -> str:
         """The expected name of the mapped column at ``position``."""
         return self.expected.columns[self.pairs[position][0]].name
@@ -74,11 +73,11 @@ class Scene(ABC):
         reading = self.engine.reading(*self.pairs[position])
         return read_cell(self.value(position, row, expected), reading)
 
+    @abstractmethod
     def match(self, columns: Sequence[Any]) -> bool:
         """Whether the tables would match with these columns."""
         ...
 
-    @abstractmethod
     def agrees_without(self, position: int) -> bool:
         """Whether the tables match when one column is left out: it alone is to blame."""
         if position not in self._without:
@@ -100,6 +99,7 @@ class Scene(ABC):
         found = {label(value) for value in map(plain, table.column(index)) if not is_null(value)}
         return found if len(found) <= MOST_LABELS else set()
 
+    @abstractmethod
     def total(self, position: int, expected: bool) -> Number | None:
         """The sum of a numeric column; ``None`` where it holds no number but 0."""
         ...
@@ -159,7 +159,6 @@ class Scene(ABC):
         """How many values of these columns (which have no tolerance) only one side holds."""
         ...
 
-    @abstractmethod
     def suspects(self, alignment: Any) -> list[int]:
         """Columns that may be to blame alone, cheaply told."""
         return list(range(len(self.pairs)))
@@ -169,6 +168,7 @@ class Scene(ABC):
         size = range(len(self.pairs)) if len(self.pairs) <= MANY_COLUMNS else alignment.differing
         return [(i, j) for i in size for j in size if i < j] if len(size) <= MANY_COLUMNS else []
 
+    @abstractmethod
     def join(
         self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
     ) -> list[tuple[int, int]]:
