@@ -43,10 +43,9 @@ class Table:
         data = self.values[index]
         if isinstance(data, list):
             return data
-        for method in ("to_pylist", "tolist"):
-            if hasattr(data, method):
-                return list(getattr(data, method)())
-        return list(data)
+        if hasattr(data, "to_pylist"):
+            return arrow_values(data)
+        return list(data.tolist()) if hasattr(data, "tolist") else list(data)
 
     def head(self, count: int) -> Table:
         """The first ``count`` rows."""
@@ -151,6 +150,22 @@ class Table:
         """A table of all rows a DB-API cursor still holds, names from its ``description``."""
         names = [str(entry[0]) for entry in cursor.description]
         return cls.from_rows(names, [tuple(row) for row in cursor.fetchall()], types)
+
+
+def arrow_values(data: Any) -> list[Any]:
+    """An Arrow array as Python values; what Python has no value for (a date in the year 20000) as text."""
+    try:
+        return list(data.to_pylist())
+    except (OverflowError, ValueError):
+        return [arrow_value(scalar) for scalar in data]
+
+
+def arrow_value(scalar: Any) -> Any:
+    """An Arrow scalar as a Python value, or as text where Python has none."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return f"{scalar.type} {scalar.value}"
 
 
 def _first_seen(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -162,15 +162,6 @@ def _micros(span: datetime.timedelta) -> int:
     return (span.days * 86400 + span.seconds) * SECOND + span.microseconds
 
 
-def show_moment(micros: int) -> str:
-    """The ISO text of microseconds since the year 1 (a date where it is midnight)."""
-    days, clock = divmod(micros, DAY)
-    if not 1 <= days <= datetime.date.max.toordinal():
-        return f"{micros} us"
-    date = datetime.date.fromordinal(days).isoformat()
-    return f"{date} {show_clock(clock)}" if clock else date
-
-
 def show_clock(micros: int) -> str:
     """``HH:MM:SS[.f]`` of microseconds (more than 24 hours stay hours)."""
     seconds, rest = divmod(micros, SECOND)

@@ -8,7 +8,7 @@ import struct
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
 
 from pytest_agenteval.compare.options import ColumnOptions
 
@@ -113,10 +113,7 @@ def _body(text: str) -> Decimal | None:
         digits = re.sub(rf"[,'{_BLANKS}]", "", text)
     elif found["comma"] or found["bare"]:
         digits = re.sub(rf"[.{_BLANKS}]", "", text).replace(",", ".")
-    try:
-        value = Decimal(digits)
-    except InvalidOperation:
-        return None
+    value = Decimal(digits)
     return value if abs(value.adjusted()) <= LONGEST else None
 
 
@@ -144,15 +141,17 @@ def fits_single(value: float) -> bool:
 
 
 def _shortest_single(value: float) -> str:
+    """The shortest text that reads back as the same 32 bits; nine digits always do."""
+    bits = struct.pack("f", value)
+    texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
+    return next(text for text in texts if _packed(text) == bits)
+
+
+def _packed(text: str) -> bytes:
     try:
-        bits = struct.pack("f", value)
-    except OverflowError:
-        return repr(float(value))
-    for digits in range(1, 10):
-        text = f"{float(value):.{digits}g}"
-        if struct.pack("f", float(text)) == bits:
-            return text
-    return repr(float(value))
+        return struct.pack("f", float(text))
+    except OverflowError:  # 3.4028235e38 cut to fewer digits is beyond 32 bits
+        return b""
 
 
 def shown_decimals(value: Number) -> int:
@@ -160,14 +159,12 @@ def shown_decimals(value: Number) -> int:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return 0
     _, digits, exponent = shortest(value).as_tuple()
-    if not isinstance(exponent, int):
-        return 0
     zeros = 0
     for digit in reversed(digits):
         if digit:
             break
         zeros += 1
-    return max(0, -exponent - zeros) if any(digits) else 0
+    return max(0, -int(exponent) - zeros) if any(digits) else 0
 
 
 def as_float(value: Number) -> float:

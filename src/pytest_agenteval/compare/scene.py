@@ -15,7 +15,7 @@ from pytest_agenteval.compare.nulls import is_null, plain
 from pytest_agenteval.compare.numbers import NO, Number, as_float
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.pairing import PairedColumn, pair_all, pair_bag, pair_list, pair_set
-from pytest_agenteval.table import Table
+from pytest_agenteval.table import Table, arrow_value
 
 MOST_LABELS = 300
 MANY_COLUMNS = 60
@@ -66,7 +66,7 @@ class Scene(ABC):
         e, a = self.pairs[position]
         data = self.expected.values[e] if expected else self.actual.values[a]
         found = data[row]
-        return found.as_py() if hasattr(found, "as_py") else plain(found)
+        return arrow_value(found) if hasattr(found, "as_py") else plain(found)
 
     def cell(self, position: int, row: int, expected: bool) -> Cell:
         """One cell of a mapped column as it is compared."""

@@ -15,7 +15,7 @@ from pytest_agenteval.compare.engine import factors, has_percent, texts_of_objec
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
 from pytest_agenteval.compare.numbers import CLOSE, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, VectorPairing, hash_rows
+from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, VectorPairing, hash_rows, level
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
 from pytest_agenteval.compare.vector_search import assign
 from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide, read_side, read_texts
@@ -220,7 +220,7 @@ class VectorEngine:
 
 
 def _content(side: VectorSide, rows: int) -> Content:
-    hashes = hash_rows([side.keys], rows)
+    hashes = hash_rows([level(side.keys, True, True, rows)], rows)
     ordered = [np.sort(n.floats if n.present is None else n.floats[n.present]) for n in side.numbers]
     mixed = hashes * np.uint64(0xD1342543DE82EF95)
     mixed ^= mixed >> np.uint64(31)

@@ -110,14 +110,15 @@ def leveled(columns: Sequence[VectorColumn], rows: tuple[int, int]) -> tuple[lis
         one, two = column.expected, column.actual
         classes = one.classes is not None or two.classes is not None
         values = one.values is not None or two.values is not None
-        left.append(_level(one, classes or values, values, rows[0]))
-        right.append(_level(two, classes or values, values, rows[1]))
+        left.append(level(one, classes or values, values, rows[0]))
+        right.append(level(two, classes or values, values, rows[1]))
         if all(keys.values is not None and keys.classes is None for keys in (one, two)):
             left[-1], right[-1] = one, two
     return left, right
 
 
-def _level(keys: Keys, classes: bool, values: bool, rows: int) -> Keys:
+def level(keys: Keys, classes: bool, values: bool, rows: int) -> Keys:
+    """Keys with their classes or values written out where they went without saying."""
     own = keys.classes
     if classes and own is None:
         plain = NUMBER_CLASS if keys.values is None else VALUE_CLASS

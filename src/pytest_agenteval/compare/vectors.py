@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pytest_agenteval.compare.cells import NUMBER, Cell, Reading, clean_text, read_cell
 from pytest_agenteval.compare.moments import DAY
 from pytest_agenteval.compare.numbers import Number, Single, as_float, shown_decimals
+from pytest_agenteval.table import arrow_values
 
 NULL_CLASS, VALUE_CLASS, CODE_CLASS, NUMBER_CLASS, INFINITE_CLASS = 0, 1, 2, 3, 4
 EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY
@@ -186,7 +187,7 @@ def read_side(data: Any, reading: Reading, coder: Coder) -> VectorSide:
             return side
         if not pa.types.is_nested(array.type) and not pa.types.is_null(array.type):
             return _by_distinct(array, reading, coder)
-        data = array.to_pylist()
+        data = arrow_values(array)
     values = data if isinstance(data, list) else list(data)
     return cells_side([read_cell(value, reading) for value in values], coder)
 
@@ -355,7 +356,7 @@ _LANES: dict[str, Callable[[pa.Array, Reading], VectorSide | None]] = {
 def _by_distinct(array: pa.Array, reading: Reading, coder: Coder) -> VectorSide:
     """Read each distinct value once, as the plain path would, and spread it over the rows."""
     coded = array.dictionary_encode(null_encoding="encode")
-    values = coded.dictionary.to_pylist()
+    values = arrow_values(coded.dictionary)
     side = cells_side([read_cell(value, reading) for value in values], coder)
     at = coded.indices.to_numpy(zero_copy_only=False)
     keys = Keys(
