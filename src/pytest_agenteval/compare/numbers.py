@@ -8,7 +8,7 @@ import struct
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 
 from pytest_agenteval.compare.options import ColumnOptions
 
@@ -113,7 +113,10 @@ def _body(text: str) -> Decimal | None:
         digits = re.sub(rf"[,'{_BLANKS}]", "", text)
     elif found["comma"] or found["bare"]:
         digits = re.sub(rf"[.{_BLANKS}]", "", text).replace(",", ".")
-    value = Decimal(digits)
+    try:
+        value = Decimal(digits)
+    except InvalidOperation:  # an exponent of twenty digits
+        return None
     return value if abs(value.adjusted()) <= LONGEST else None
 
 

@@ -420,7 +420,7 @@ def _nth_numbers(cells: Sequence[Cell], nth: int) -> Numbers:
 def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide, VectorSide] | None:
     """Two text columns, dictionary-encoded together; ``None`` where a side holds more than text."""
     arrays: list[Any] = [arrow_of(expected), arrow_of(actual)]
-    if any(a is None or not (pa.types.is_string(a.type) or pa.types.is_large_string(a.type)) for a in arrays):
+    if not all(map(_holds_texts, arrays)):
         return None
     if not reading.fold and not reading.null_as_empty and not any(map(_repeats, arrays)):
         hashed = [hashed_texts(a) for a in arrays]
@@ -442,6 +442,13 @@ def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide
             nulls = empty if nulls is None else nulls | empty
         sides.append(VectorSide(_plain_keys(values, nulls), []))
     return sides[0], sides[1]
+
+
+def _holds_texts(array: pa.Array | None) -> bool:
+    """Whether there are texts to encode (an array without any is encoded to no chunk at all)."""
+    if array is None or not len(array):
+        return False
+    return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
 def _repeats(array: pa.Array) -> bool:
