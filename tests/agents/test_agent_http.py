@@ -379,8 +379,8 @@ def test_a_job_that_does_not_end_is_a_timeout_that_says_where_it_stood(httpserve
     answers(httpserver, {"state": "running"}, path="/jobs/1")
     started = time.monotonic()
     with pytest.raises(AgentTimeout) as caught:
-        ask({**JOB, "poll": {**JOB["poll"], "every": 0.1}}, timeout=0.5)
-    assert time.monotonic() - started < 1.2
+        ask({**JOB, "poll": {**JOB["poll"], "every": 0.4}}, timeout=1.5)
+    assert time.monotonic() - started < 3
     assert re.search(r"the job is still 'running' after .* polls; the next one", str(caught.value))
     assert len(caught.value.answer.wire_attempts) >= 3
 

@@ -82,6 +82,9 @@ def test_the_header_of_ours_is_read_without_its_results(stored, place):
     assert header == document.header
     place.write_text('{"results": []}')
     assert header_of_file(place) is None
+    place.write_text('{\n"schema_version": 1,\n"other": [\n1\n]\n}\n')
+    with pytest.raises(ResultsError, match=r"not a results file \(JSONDecodeError: "):
+        header_of_file(place)
     cut = document.path.read_bytes()[:-3]
     document.path.write_bytes(cut)
     with pytest.raises(ResultsError, match=r"not a results file \(ValueError: the file ends in the middle\)"):

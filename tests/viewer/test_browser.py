@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from browsing import Browser, Window
+from playwright.sync_api import expect
 from viewer_site import number_of, site_of
 
 from pytest_agenteval.reports.html import write_html
@@ -66,22 +67,22 @@ def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: P
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}")
     rows = page.locator("table.results tbody tr")
-    assert rows.count() == 44
+    expect(rows).to_have_count(44)
     page.get_by_role("link", name="Failures 6").click()
     assert "show=failures" in page.url
-    assert rows.count() == 6
+    expect(rows).to_have_count(6)
     page.get_by_role("searchbox").fill("fan_out")
     page.get_by_role("searchbox").press("Enter")
     page.wait_for_url("**q=fan_out**")
     assert "show=failures" in page.url
-    assert rows.count() == 1
+    expect(rows).to_have_count(1)
     assert rows.first.locator("th").inner_text().startswith("instalments")
     page.go_back()
-    assert rows.count() == 6
+    expect(rows).to_have_count(6)
     page.goto(f"{home}/runs/{jaffle_results.stem}")
     page.get_by_role("link", name="demo:careful", exact=True).first.click()
     assert "model=demo%3Acareful" in page.url
-    assert rows.count() == 22
+    expect(rows).to_have_count(22)
     page.get_by_role("link", name="only demo:careful").click()
     page.get_by_role("link", name="Cost").click()
     page.get_by_role("link", name="Cost").click()
@@ -133,7 +134,7 @@ def test_the_difference(browser: Browser, home: str, jaffle_results: Path) -> No
     codes = page.locator("figure.code pre").all_inner_texts()
     assert codes[0].startswith("SELECT\n  category,\n  SUM(amount) AS revenue")
     assert codes[1].strip().endswith("ORDER BY\n  category")
-    assert page.locator("table.grid mark").count() == 20
+    expect(page.locator("table.grid mark")).to_have_count(20)
     assert "the last query whose columns cover the expected ones" in page.locator("main").inner_text()
 
 
@@ -157,7 +158,7 @@ def test_without_scripts(
     place = write_html(read_document(few), tmp_path / "report.html")
     page = browser.window(place.as_uri(), scripts=False).page
     page.goto(place.as_uri())
-    assert page.locator("table.results tbody tr").count() == 16
+    expect(page.locator("table.results tbody tr")).to_have_count(16)
     assert not page.get_by_role("searchbox").is_visible()
     page.locator("table.results tbody th a", has_text="instalments").last.click()
     assert page.locator("h1:visible").all_inner_texts() == ["instalments"]
@@ -174,12 +175,12 @@ def test_the_one_file_report(browser: Browser, few: Path, tmp_path: Path) -> Non
     assert page.locator("h1:visible").all_inner_texts() == ["average_order_value"]
     page.keyboard.press("u")
     rows = page.locator("table.results tbody tr:visible")
-    assert rows.count() == 16
+    expect(rows).to_have_count(16)
     page.get_by_role("button", name="Failures 5").click()
-    assert rows.count() == 5
+    expect(rows).to_have_count(5)
     page.keyboard.press("/")
     page.keyboard.type("revenue")
-    assert rows.count() == 4
+    expect(rows).to_have_count(4)
     assert "show=failures&q=revenue" in page.url
     page.get_by_role("button", name="Tokens").click()
     tokens = [
@@ -187,7 +188,7 @@ def test_the_one_file_report(browser: Browser, few: Path, tmp_path: Path) -> Non
     ]
     assert tokens == sorted(tokens)
     page.reload()
-    assert rows.count() == 4
+    expect(rows).to_have_count(4)
     page.get_by_role("searchbox").fill("")
     page.get_by_role("button", name="demo:hasty").click()
     rows.nth(1).locator("th a").click()
