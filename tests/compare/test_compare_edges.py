@@ -194,6 +194,10 @@ def test_percent_either_leaves_a_trace():
     assert found.leniencies == ("`rate`: taken times 0.01 (percent: either)",)
     renamed = Table.from_rows(["k", "quota"], [("a", "10%"), ("b", "25%")])
     assert compare(expected, renamed).matched
+    hundreds = Table.from_rows(["k", "rate"], [("a", 10.0), ("b", 25.0)], ["VARCHAR", "DOUBLE"])
+    assert compare(hundreds, renamed).matched
+    plain_renamed = Table.from_rows(["k", "quota"], [("a", 10), ("b", 25)])
+    assert compare(expected, plain_renamed, parse_options({"percent": "either"})).matched
     worse = Table.from_rows(["k", "rate"], [("a", "11%"), ("b", "25%")])
     assert not compare(expected, worse).matched
 

@@ -174,20 +174,19 @@ class VectorEngine:
             return bool(self.pair([(e, a)]).matched)
         reading = self.base_reading(e)
         options = self.options.for_column(self.expected.columns[e].name)
-        if options.percent == "either":
+        if options.percent == "either" or (reading.kind.numeric and self.percent(a)):
             return bool(self.pair([(e, a)]).matched)
         mine, theirs = self.content(True, e, reading), self.content(False, a, reading)
         if self.rows[0] != self.rows[1] or len(mine.sorted) != len(theirs.sorted):
             return False
         if mine.print != theirs.print:
-            percent = reading.kind.numeric and self._percent(a)
-            return percent and bool(self.pair([(e, a)]).matched)
+            return False
         return all(
             len(x) == len(y) and bool(np.all(np.abs(x - y) <= _bound(options, x)))
             for x, y in zip(mine.sorted, theirs.sorted, strict=True)
         )
 
-    def _percent(self, a: int) -> bool:
+    def percent(self, a: int) -> bool:
         """Whether an answered column holds cells with %, which a factor may still bring together."""
         if a not in self._percents:
             self._percents[a] = has_percent(self.actual.values[a])

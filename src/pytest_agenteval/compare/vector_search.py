@@ -88,16 +88,24 @@ class Search:
         """A hash per cell of a column read as expected column ``e`` says."""
         key = (expected, e, -1 if expected else a)
         if key not in self.cells:
-            content = self.engine.content(expected, e if expected else a, self.engine.base_reading(e))
+            content = self.engine.content(expected, e if expected else a, self._way(expected, e, a))
             hashes = content.hashes
             for numbers in content.numbers:
                 hashes = mix(hashes + self._clusters(e, numbers))
             self.cells[key] = hashes
         return self.cells[key]
 
+    def _way(self, expected: bool, e: int, a: int) -> Any:
+        """How a column is read: answered percentages by the factor that was found for them."""
+        scaled = not expected and (self.engine.percent(a) or self._options(e).percent == "either")
+        return self.engine.reading(e, a) if scaled else self.engine.base_reading(e)
+
+    def _options(self, e: int) -> Any:
+        return self.engine.options.for_column(self.engine.expected.columns[e].name)
+
     def _clusters(self, e: int, numbers: Any) -> Hashes:
         """Numbers that a tolerance could join get one code: a coarse but safe stand-in for the rule."""
-        options = self.engine.options.for_column(self.engine.expected.columns[e].name)
+        options = self._options(e)
         reading = self.engine.base_reading(e)
         key = (options, reading)
         if not hasattr(self, "_cuts"):
