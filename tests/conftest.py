@@ -14,6 +14,7 @@ from typing import Any
 # Loaded before the first in-process pytester run: that one would throw the modules out of sys.modules
 # again, and a second import of their C parts aborts the process.
 import duckdb  # noqa: F401
+import hypothesis
 import httpx  # noqa: F401
 import numpy as np  # noqa: F401
 import pandas as pd  # noqa: F401
@@ -54,6 +55,11 @@ for _name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
     del os.environ[_name]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# examples of hypothesis take as long as the machine makes them
+hypothesis.settings.register_profile("any machine", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 
 def _required() -> list[str]:

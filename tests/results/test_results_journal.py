@@ -90,6 +90,19 @@ def test_the_items_are_planned_once_per_generation(outputs):
     assert sorted(p.name for p in folder.path.iterdir() if p.name.startswith(".")) == []
 
 
+def test_the_items_are_planned_once_where_files_cannot_be_linked(outputs, monkeypatch):
+    def refuse(self: Path, target: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", str(self))
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    folder = RunFolder.reserve(outputs, NOW)
+    assert Journal(folder, "gw0").planned([item("a"), item("b")])
+    assert not Journal(folder, "gw1").planned([item("a"), item("b")])
+    (place,) = folder.path.glob("planned-*.jsonl")
+    assert len(place.read_text().splitlines()) == 2
+    assert not list(folder.path.glob(".planned*"))
+
+
 def test_a_planned_item_comes_back_as_it_was():
     planned = item(k=3, rule="2/3", turns=("a", "b"), tags=("x",), owner="me", xfail="later", database="db")
     assert planned_from(json.loads(dumps(planned_record(planned, 0, "now")))) == planned

@@ -214,7 +214,7 @@ def test_cycles_depth_and_odd_objects_end_in_text():
     assert pack(np.dtype("int64"))[0] == "dtype('int64')"
     mixed = pd.DataFrame({"x": [1, "a"]}, dtype=object)  # Arrow has no column for that
     assert pack(mixed)[0]["rows"] == [[1], ["a"]]
-    far = pa.table({"x": pa.array([2**62], pa.timestamp("s"))})  # no date of Python's reaches there
+    far = pa.array([2**62], pa.timestamp("s"))  # no date of Python's reaches there
     assert pack(far)[0] == repr(far)
 
 
