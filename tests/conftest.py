@@ -14,8 +14,8 @@ from typing import Any
 # Loaded before the first in-process pytester run: that one would throw the modules out of sys.modules
 # again, and a second import of their C parts aborts the process.
 import duckdb  # noqa: F401
-import hypothesis
 import httpx  # noqa: F401
+import hypothesis
 import numpy as np  # noqa: F401
 import pandas as pd  # noqa: F401
 import pyarrow as pa  # noqa: F401
