@@ -384,9 +384,11 @@ def test_depth_is_limited(told: Told, text: str, where: str) -> None:
 def test_the_C_parser_is_not_fed_an_abyss(told: Told) -> None:
     said = told("prompt: x\nmetadata: " + "[" * 100_000)
 
-    assert said == [
-        "tests/x.yml:2:1010: not YAML: while increasing flow level exceeded maximum nesting depth"
-    ]
+    # older libyaml has no limit of its own: then ours speaks
+    assert said in (
+        ["tests/x.yml:2:1010: not YAML: while increasing flow level exceeded maximum nesting depth"],
+        ["tests/x.yml:2:70: more than 60 levels, the most allowed"],
+    )
 
 
 def test_many_aliases_are_refused(told: Told) -> None:
