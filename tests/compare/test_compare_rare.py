@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
-from pytest_agenteval.compare import compare, comparing, parse_options, vector_match
+from pytest_agenteval.compare import compare, comparing, parse_options, vector_match, vector_search
 from pytest_agenteval.compare.cells import label
 from pytest_agenteval.compare.kinds import kind_of
 from pytest_agenteval.compare.nulls import is_null
@@ -26,6 +26,7 @@ from pytest_agenteval.compare.numbers import (
 from pytest_agenteval.compare.render import render
 from pytest_agenteval.compare.result import MappedColumn
 from pytest_agenteval.compare.text import fitted
+from pytest_agenteval.compare.vector_engine import VectorEngine
 from pytest_agenteval.compare.vectors import Numbers, _Spread
 
 
@@ -277,6 +278,12 @@ def test_random_pairs_of_near_numbers() -> None:
         assert found.matched or near["atol"] < 0.5
         seen.add(found.matched)
     assert seen == {True, False}
+    for _ in range(60):
+        size = int(random.integers(4, 9))
+        x, u = random.integers(0, 6, size) / 2, random.integers(0, 6, size) / 2
+        expected = table(("x", "DOUBLE", x.tolist()), ("y", "DOUBLE", [0.0] * size))
+        actual = table(("x", None, u.tolist()), ("y", None, [0.0] * size))
+        seen.add(both(expected, actual, rtol=0, atol=0.6, decimals=None).matched)
 
 
 def test_columns_of_many_rows_are_likened_by_hashes() -> None:
@@ -301,6 +308,32 @@ def test_a_hash_that_tells_nothing_apart_changes_no_verdict(monkeypatch: pytest.
     assert not arrays_only(whole, one(None, [3, 1, 4])).matched
     assert not arrays_only(one("BIGINT", [0, None]), one(None, [0, 0])).matched
     assert not arrays_only(one("VARCHAR", ["a", "b"]), one(None, ["a", "c"])).matched
+    assert not arrays_only(one("VARCHAR", ["a", "b"]), one(None, ["a", "cc"])).matched
+
+
+def test_many_numbers_are_graded_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_match, "GRADED", 4)
+    keys, numbers = list(range(10)), [n + 0.5 for n in range(10)]
+    expected = table(("k", "BIGINT", keys), ("v", "DOUBLE", numbers))
+    assert arrays_only(expected, table(("k", None, keys), ("v", None, numbers))).matched
+    wrong = [*numbers[:5], 77.0, *numbers[6:]]
+    assert not arrays_only(expected, table(("k", None, keys), ("v", None, wrong))).matched
+
+
+def test_a_set_without_rows_has_no_partners() -> None:
+    engine = VectorEngine(one("DOUBLE", [1.0]), one(None, [1.0]), parse_options({"duplicates": "set"}))
+    matcher = engine.matcher([(0, 0)])
+    assert matcher.pair_sets().matched
+    found = matcher.pair_sets(np.zeros(0, np.int64))
+    assert (found.matched, list(found.spare)) == (False, [0])
+
+
+def test_columns_of_too_many_numbers_are_told_apart_without_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_search, "MOST_CLUSTERED", 0)
+    names = ["p", "q", "r"]
+    a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]
+    expected = table(("k", "VARCHAR", names), ("a", "DOUBLE", a), ("b", "DOUBLE", b))
+    assert arrays_only(expected, table(("k", None, names), ("x", None, b), ("y", None, a))).matched
 
 
 def test_exact_numbers_are_told_by_the_row_that_holds_them() -> None:

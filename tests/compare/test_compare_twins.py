@@ -68,6 +68,7 @@ TIMES = [dt.time(1, 2, 3), None, dt.time(23, 59, 59, 999999)]
         ("MAP(VARCHAR, INTEGER)", [{"a": 1}], [[("a", 1)]]),
         ("VARCHAR", ["a" * 70, "b"], pa.array(["b", "a" * 70])),
         ("VARCHAR", [None, None], pa.array([None, None], pa.string())),
+        ("VARCHAR", pa.nulls(2, pa.string()), pa.array([None, None], pa.string())),
         ("VARCHAR", ["1.5", None], [1.5, Decimal("sNaN")]),
         ("JSON", [{"a": float("inf")}], [{"a": float("inf")}]),
         (None, [DAY, dt.datetime(2024, 1, 31, 5)], [dt.datetime(2024, 1, 31, 5), dt.datetime(2024, 1, 31)]),

@@ -137,24 +137,14 @@ def shortest(value: Number) -> Decimal:
 
 def fits_single(value: float) -> bool:
     """Whether a float is exactly one of 32 bits."""
-    try:
-        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
-    except OverflowError:
-        return False
+    return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
 
 
 def _shortest_single(value: float) -> str:
     """The shortest text that reads back as the same 32 bits; nine digits always do."""
     bits = struct.pack("f", value)
     texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
-    return next(text for text in texts if _packed(text) == bits)
-
-
-def _packed(text: str) -> bytes:
-    try:
-        return struct.pack("f", float(text))
-    except OverflowError:  # 3.4028235e38 cut to fewer digits is beyond 32 bits
-        return b""
+    return next(text for text in texts if struct.pack("f", float(text)) == bits)
 
 
 def shown_decimals(value: Number) -> int:

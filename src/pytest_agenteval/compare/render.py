@@ -69,8 +69,7 @@ def _wrapped(text: str, width: int, start: str = "") -> list[str]:
         if cells(glued) <= width:
             lines[-1] = glued
             continue
-        if lines[-1].strip():
-            lines.append(GAP)
+        lines += [GAP] if lines[-1].strip() else []
         lines[-1] += word
         while cells(lines[-1]) > width:
             cut = fitted(lines[-1], width)
@@ -174,10 +173,7 @@ class _Diff:
         while _total(least) > self.width and sum(map(bool, least)) > 2:
             last = max(i for i, size in enumerate(least) if size)
             least[last] = sizes[last] = 0
-        while _total(sizes) > self.width:
-            over = [i for i, size in enumerate(sizes) if size > least[i]]
-            if not over:
-                break
+        while _total(sizes) > self.width and (over := [i for i, s in enumerate(sizes) if s > least[i]]):
             sizes[max(over, key=lambda i: sizes[i])] -= 1
         return sizes
 

@@ -72,8 +72,6 @@ def _delta(scene: Scene, position: int, e: int, a: int) -> str:
 
 
 def _short(gap: Decimal) -> str:
-    if not gap:
-        return ""
     if abs(gap.adjusted()) > 14:
         return f"{gap:+.6e}"
     text = f"{gap:+f}"

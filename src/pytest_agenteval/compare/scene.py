@@ -50,7 +50,6 @@ class Scene(ABC):
         self.spare: Sequence[int] = ()
         self.matched = self.exhausted = False
         self.key: Any = ...  # the positions of a unique key, once they were looked for
-        self._without: dict[int, bool] = {}
 
     def name(self, position: int) -> str:
         """The expected name of the mapped column at ``position``."""
@@ -80,9 +79,7 @@ class Scene(ABC):
 
     def agrees_without(self, position: int) -> bool:
         """Whether the tables match when one column is left out: it alone is to blame."""
-        if position not in self._without:
-            self._without[position] = self.match(self.rest(position))
-        return self._without[position]
+        return self.match(self.rest(position))
 
     def rest(self, position: int) -> list[Any]:
         """All mapped columns but the one at ``position``."""
@@ -219,9 +216,8 @@ class PlainScene(Scene):
         """Whether the tables would match with these columns."""
         if self.runs is None:
             return pair_all(columns, self.options, self.expected_rows, self.actual_rows).matched
-        if self.expected_rows != self.actual_rows:
-            return False
-        return pair_list(columns, self.runs, self.actual_rows, self.expected_rows).matched
+        sizes = self.actual_rows, self.expected_rows
+        return sizes[0] == sizes[1] and pair_list(columns, self.runs, *sizes).matched
 
     def agrees_with(self, position: int, column: PairedColumn) -> bool:
         """Whether the tables match when one column is replaced."""

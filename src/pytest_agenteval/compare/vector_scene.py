@@ -52,10 +52,8 @@ class VectorScene(Scene):
         """Whether the tables would match with these columns."""
         if self.options.duplicates == "set" and self.runs is None:
             return Matcher(columns, self.rows).pair_sets().matched
-        if self.rows[0] != self.rows[1]:
-            return False
         ids = None if self.runs is None else run_ids(self.runs, self.rows)
-        return Matcher(columns, self.rows, ids).pair().matched
+        return self.rows[0] == self.rows[1] and Matcher(columns, self.rows, ids).pair().matched
 
     def _sides(self, expected: bool) -> list[tuple[Keys, list[Numbers]]]:
         return [
@@ -120,8 +118,6 @@ class VectorScene(Scene):
     def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
         """Whether these rows match as a list, ties of the sort keys free."""
         e, a = np.asarray(es, np.int64), np.asarray(as_, np.int64)
-        if len(e) != len(a):
-            return False
         new = np.ones(len(e), bool)
         keys = self._key_columns()
         if keys and len(e):
@@ -243,9 +239,7 @@ class VectorScene(Scene):
 
     def agrees_without(self, position: int) -> bool:
         """Whether the tables match when one column is left out: it alone is to blame."""
-        if position not in self._without:
-            self._without[position] = self._likely(position) and self.match(self.rest(position))
-        return self._without[position]
+        return self._likely(position) and self.match(self.rest(position))
 
     def _likely(self, position: int) -> bool:
         """A sum over row hashes says at once that the other columns disagree."""

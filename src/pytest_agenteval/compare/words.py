@@ -37,10 +37,8 @@ def keyed(function: Callable[[str], Hashable]) -> Callable[[Cell], Cell]:
 def example(scene: PlainScene, position: int) -> str:
     """The first differing pair of values of a column, for the sentence."""
     expected, actual = scene.raw(position)
-    for e, a in aligned(scene, position):
-        if scene.paired[position].grade(e, a) == 3:
-            return f"expected {shown(expected[e])}, got {shown(actual[a])}"
-    return ""
+    pairs = [(e, a) for e, a in aligned(scene, position) if scene.paired[position].grade(e, a) == 3]
+    return next((f"expected {shown(expected[e])}, got {shown(actual[a])}" for e, a in pairs), "")
 
 
 def shown(value: Any) -> str:
