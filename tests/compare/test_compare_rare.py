@@ -336,6 +336,15 @@ def test_columns_of_too_many_numbers_are_told_apart_without_clusters(monkeypatch
     assert arrays_only(expected, table(("k", None, names), ("x", None, b), ("y", None, a))).matched
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_columns_that_a_wide_tolerance_makes_alike_are_all_tried(swapped: bool) -> None:
+    keys, a, b = ["p", "q", "r", "s"], [0.0, 1.0, 2.0, 3.0], [3.0, 2.0, 1.0, 0.0]
+    first, second = (b, a) if swapped else (a, b)
+    expected = table(("k", "VARCHAR", keys), ("a", "DOUBLE", a), ("b", "DOUBLE", b))
+    actual = table(("k", None, keys), ("x", None, first), ("y", None, second))
+    assert both(expected, actual, rtol=0, atol=1, decimals=None).matched
+
+
 def test_exact_numbers_are_told_by_the_row_that_holds_them() -> None:
     spread = _Spread([None, Decimal("0.10"), 7], np.array([1, 1, 2]))
     assert (len(spread), spread[0], spread[2]) == (3, Decimal("0.10"), 7)

@@ -60,7 +60,7 @@ class _Search:
         for a in self.candidates[e]:
             if a in chosen.values():
                 continue
-            content = tuple(self._code(e, a)[1])
+            content = tuple(self.engine.column(e, a).actual)  # codes join what is only near
             if content in tried:
                 continue
             tried.add(content)

@@ -95,6 +95,11 @@ class Search:
             self.cells[key] = hashes
         return self.cells[key]
 
+    def _raw(self, e: int, a: int) -> bytes:
+        """What an answered column holds, its numbers as they are: clusters join what is only near."""
+        content = self.engine.content(False, a, self._way(False, e, a))
+        return b"".join([content.hashes.tobytes(), *(n.floats.tobytes() for n in content.numbers)])
+
     def _way(self, expected: bool, e: int, a: int) -> Any:
         """How a column is read: answered percentages by the factor that was found for them."""
         scaled = not expected and (self.engine.percent(a) or self._options(e).percent == "either")
@@ -160,7 +165,7 @@ class Search:
         for a in self.candidates[e]:
             if a in chosen.values() or self.budget <= 0:
                 continue
-            content = self._cell(False, e, a).tobytes()
+            content = self._raw(e, a)
             if content in tried:
                 continue
             tried.add(content)
@@ -225,7 +230,8 @@ class Search:
         first = int(np.flatnonzero(colours[0] == colour)[0])
         tried: set[bytes] = set()
         for j in np.flatnonzero(colours[1] == colour):
-            content = cells[1][j].tobytes()
+            way = next(e for e, found in self.candidates.items() if as_[j] in found)
+            content = self._raw(way, as_[j])
             if content in tried:
                 continue
             tried.add(content)
