@@ -209,8 +209,10 @@ class NumberRule:
         """``EXACT``, ``CLOSE`` (rule 1), ``ROUNDED`` (rule 2 or 3) or ``NO`` for finite ``x`` and ``y``."""
         if x == y:
             return EXACT
+        fx, fy = as_float(x), as_float(y)
+        if abs(fx - fy) > self.reach(x):
+            return NO
         if isinstance(x, float) or isinstance(y, float):
-            fx, fy = as_float(x), as_float(y)
             if math.isinf(fx) or math.isinf(fy):
                 close = False
             else:
@@ -236,9 +238,17 @@ class NumberRule:
             near = max(near, unit + self.atol + self.rtol * (size + unit))
         return near * (1 + 1e-9) + 8 * math.ulp(size) if math.isfinite(size) else math.inf
 
+    def _step(self, fx: float, fy: float) -> float:
+        """With ``significant``: a bound on how far apart two numbers may be, from the larger one."""
+        largest = max(abs(fx), abs(fy))
+        if self.significant is None or not 0 < largest < math.inf:
+            return math.inf
+        unit = 10.0 ** (math.floor(math.log10(largest) + 1e-9) - self.significant + 1)
+        return (unit + self.atol + self.rtol * (largest + unit)) * (1 + 1e-9) + 8 * math.ulp(largest)
+
     def _rounded(self, x: Number, y: Number) -> bool:
         fx, fy = as_float(x), as_float(y)
-        if abs(fx - fy) > self.reach(x):
+        if abs(fx - fy) > min(self.reach(x), self._step(fx, fy)):
             return False
         with localcontext(WIDE):
             dx, dy = shortest(x), shortest(y)

@@ -137,7 +137,7 @@ class VectorRule:
         """Grades of pairs that failed rule 1 (or lie too near its edge to tell)."""
         out = np.full(len(es), NO, np.uint8)
         base = self.base
-        open_ = unsure | (gap <= reach(base, x)) if self.rounds else unsure
+        open_ = unsure | (gap <= _within(base, x, y)) if self.rounds else unsure
         rows = np.flatnonzero(open_)
         if stop and len(rows) < len(es):
             return out
@@ -185,6 +185,18 @@ class VectorRule:
         out[sure[accepted]] = ROUNDED
         unclear = sure[~accepted & ~refused]
         return np.sort(np.concatenate([unclear, rows[unsure[rows]]]))
+
+
+def _within(rule: NumberRule, x: Floats, y: Floats) -> Floats:
+    """How far apart each pair may be at most: ``reach``, and the step of significant digits."""
+    far = reach(rule, x)
+    if rule.significant is None:
+        return far
+    with np.errstate(all="ignore"):
+        largest = np.maximum(np.abs(x), np.abs(y))
+        unit = 10.0 ** (np.floor(np.log10(largest) + 1e-9) - rule.significant + 1)
+        step = (unit + rule.atol + rule.rtol * (largest + unit)) * (1 + 1e-9) + 8 * np.spacing(largest)
+    return np.where(np.isfinite(step), np.minimum(far, step), far)
 
 
 def reach(rule: NumberRule, x: Floats) -> Floats:
