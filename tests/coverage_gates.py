@@ -18,9 +18,9 @@ CORE = {
     "checks": 100.0,
     "evaluate": 100.0,
     "results": 99.0,
-    "compare": 95.0,
+    "compare": 100.0,
 }
-"""The goal is 100 % in each; results and compare are held at what they have reached."""
+"""The goal is 100 % in each; results is held at what it has reached."""
 FLOOR = 90.0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.compare.cells import too_large
@@ -89,8 +88,6 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return float(value)
     if is_null(value) and not is_nan(value):
         return None
-    if isinstance(value, Decimal):
-        return shown(value, LONGEST_TEXT)
     if depth < 8 and isinstance(value, (list, tuple)):
         return [json_value(item, depth + 1) for item in value[:100]]
     if depth < 8 and isinstance(value, dict):

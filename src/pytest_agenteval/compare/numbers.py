@@ -248,7 +248,7 @@ class NumberRule:
 
     def _rounded(self, x: Number, y: Number) -> bool:
         fx, fy = as_float(x), as_float(y)
-        if abs(fx - fy) > min(self.reach(x), self._step(fx, fy)):
+        if abs(fx - fy) > self._step(fx, fy):
             return False
         with localcontext(WIDE):
             dx, dy = shortest(x), shortest(y)

@@ -492,8 +492,6 @@ def hashed_texts(array: pa.Array) -> VectorSide | None:
     """
     wide = pa.types.is_large_string(array.type)
     _, offsets_buffer, data_buffer = array.buffers()
-    if not len(array) or data_buffer is None:
-        return None
     every = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
     offsets: Ints = every[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
     starts = offsets[:-1]

@@ -1,0 +1,136 @@
+"""Branches that only some tables reach, each with a table of its own (nothing is left to random draws)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_compare_twins import both, one, table
+
+from pytest_agenteval.compare.render import render
+
+
+def test_decimals_stay_exact_in_json() -> None:
+    found = both(one("DECIMAL(18,2)", [Decimal("1.10")]), one(None, [Decimal("Infinity")]))
+    cell = found.to_json()["sample"][0]["cells"][0]
+    assert (cell["expected"], cell["actual"]) == ("1.10", "Infinity")
+
+
+def test_intervals_of_arrow_are_durations() -> None:
+    spans = pa.array([pa.MonthDayNano([1, 2, 3_000_000_000]), pa.MonthDayNano([0, 0, 5_000])])
+    asked = [dt.timedelta(days=32, seconds=3), dt.timedelta(microseconds=5)]
+    assert both(one("INTERVAL", asked), one(None, spans)).matched
+    assert not both(one("INTERVAL", asked[::-1]), one(None, spans[:1].take([0, 0]))).matched
+    unread = both(one("INTERVAL", asked), one(None, [asked[0], 5]))
+    assert unread.diagnosis is not None
+    assert unread.diagnosis.word == "type"
+
+
+def test_running_sums_are_told_either_way() -> None:
+    keys, single, sums = ["a", "b", "c"], [1.0, 2.0, 4.0], [1.0, 3.0, 7.0]
+    for mine, theirs, said in (
+        (single, sums, "`v`: running sums where single values are expected"),
+        (sums, single, "`v`: single values where running sums are expected"),
+    ):
+        expected = table(("k", "VARCHAR", keys), ("v", "DOUBLE", mine))
+        found = both(expected, table(("k", None, keys), ("v", None, theirs)))
+        assert found.diagnosis is not None
+        assert found.diagnosis.word == "cumulative"
+        assert found.diagnosis.sentence.startswith(said)
+
+
+@pytest.mark.parametrize(("answered", "matched"), [(1004.0, True), (1019.0, False), (994.0, False)])
+def test_significant_digits_near_their_step(answered: float, matched: bool) -> None:
+    options = {"significant": 3, "rtol": 0, "atol": 0}
+    assert both(one("DOUBLE", [1000.0]), one(None, [answered]), **options).matched == matched
+
+
+def test_a_limit_cannot_cut_through_a_tie_of_all_rows() -> None:
+    expected = table(("n", "BIGINT", [7, 7]), ("k", "VARCHAR", ["a", "b"]))
+    found = both(expected, table(("n", None, [7, 7]), ("k", None, ["a", "c"])), order_by=["n"])
+    assert found.diagnosis is not None
+    assert found.diagnosis.word != "limit_tie"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "answered", "word"),
+    [
+        ([1.5, 2.5, 4.0], [4.0, 4.0], "wrong_grain"),
+        ([1.5, 2.5, 4.0], [4.0, 5.0], "missing_column"),
+        ([0.0, 0.0, 0.0], [0.0, 0.0], "missing_column"),
+    ],
+)
+def test_another_grain_needs_equal_sums(amounts: list[float], answered: list[float], word: str) -> None:
+    expected = table(
+        ("region", "VARCHAR", ["n", "n", "s"]), ("city", "VARCHAR", ["a", "b", "c"]), ("v", "DOUBLE", amounts)
+    )
+    found = both(expected, table(("region", None, ["n", "s"]), ("v", None, answered)))
+    assert found.diagnosis is not None
+    assert found.diagnosis.word == word
+
+
+def test_percentages_beside_other_row_counts() -> None:
+    expected = table(("k", "VARCHAR", ["a", "b"]), ("rate", "DOUBLE", [0.125, 0.5]))
+    actual = table(("k", None, ["a", "b", "c"]), ("rate", None, ["12.5%", "50%", "7%"]))
+    found = both(expected, actual)
+    assert (found.message, found.diagnosis and found.diagnosis.word) == ("row count: 3 vs 2", "rows_extra")
+
+
+def test_a_number_that_fits_nowhere_beside_repeated_keys() -> None:
+    expected = table(("k", "BIGINT", [1, 2, 2]), ("v", "DOUBLE", [1.5, 2.5, 3.5]))
+    assert both(expected, table(("k", None, [2, 1, 2]), ("v", None, [3.5, 1.5, 2.5]))).matched
+    assert not both(expected, table(("k", None, [2, 1, 2]), ("v", None, [3.5, 9.0, 2.5]))).matched
+
+
+@pytest.mark.parametrize("options", [{"rtol": 0.5, "atol": 0.6}, {"rtol": 0, "atol": 0.6}])
+def test_near_rows_of_two_columns_that_sorting_does_not_pair(options: dict[str, Any]) -> None:
+    """(0, 0) is near both answers, (0.1, 1) near the first only; a third row is near none."""
+    spots = [(0.0, 0.0), (0.1, 1.0), (900.0, 900.0)]
+    near = [(0.05, 0.5), (0.1, -0.5), (90.0, 90.0)]
+    expected = table(("x", "DOUBLE", [x for x, _ in spots]), ("y", "DOUBLE", [y for _, y in spots]))
+    actual = table(("x", None, [x for x, _ in near]), ("y", None, [y for _, y in near]))
+    found = both(expected, actual, decimals=None, **options)
+    assert (found.matched, found.counts.equal) == (False, 2)
+
+
+def test_one_number_is_refused_at_once_beside_one_to_look_at() -> None:
+    expected = table(("k", "BIGINT", [1, 2]), ("v", "DOUBLE", [0.1, 1.004995]))
+    refused = table(("k", None, [1, 2]), ("v", None, [0.106, 1.01]))
+    assert not both(expected, refused).matched
+
+
+def test_decimals_of_scale_0_with_nulls_in_arrow() -> None:
+    data = pa.array([Decimal(5), None, Decimal(-7)], pa.decimal128(38, 0))
+    assert both(one("DECIMAL(18,0)", [None, -7, 5]), one(None, data)).matched
+    assert not both(one("DECIMAL(18,0)", [0, -7, 5]), one(None, data)).matched
+
+
+def test_a_float_column_whose_values_need_64_bits() -> None:
+    wide = np.array([0.1, 1.5])
+    assert both(one("FLOAT", [0.1, 1.5]), one("FLOAT", wide)).matched
+    assert not both(one("FLOAT", [0.1, 1.5]), one("FLOAT", np.array([0.1, 2.5]))).matched
+
+
+def test_a_renamed_column_is_found_behind_others_of_the_same_values() -> None:
+    expected = table(("k", "VARCHAR", ["p", "q", "r"]), ("a", "BIGINT", [1, 2, 3]))
+    answered = [("k", None, ["p", "q", "r"]), ("x", None, [3, 2, 1]), ("y", None, [2, 1, 3])]
+    found = both(expected, table(*answered, ("z", None, [1, 2, 3])))
+    assert found.message == "match (extra columns ignored: x, y)"
+    assert [(c.expected, c.actual) for c in found.mapping] == [("k", "k"), ("a", "z")]
+    assert not both(expected, table(*answered)).matched
+
+
+def test_columns_not_asked_for_are_named_above_the_rows() -> None:
+    expected = table(("k", "BIGINT", [1, 2]), ("v", "BIGINT", [3, 4]))
+    found = both(expected, table(("k", None, [1, 2]), ("v", None, [3, 9]), ("note", None, ["x", "y"])))
+    assert "columns: not asked for: note" in render(found)
+
+
+def test_combining_characters_take_no_room() -> None:
+    found = both(one("VARCHAR", ["x\u0336y"]), one(None, ["z"]))
+    line = next(line for line in render(found) if "x\u0336y" in line)
+    assert line.index("z") - line.index("x") > 3
