@@ -19,7 +19,8 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
-from pytest_agenteval.evaluate import Bench, evaluate, references_of, used_by
+from pytest_agenteval.evaluate import Bench, evaluate, references_of
+from pytest_agenteval.evidence import used_by
 from pytest_agenteval.types import Answer, Attempt, CaseResult, Extraction, Limits, Reference, Task, Used
 
 if TYPE_CHECKING:
@@ -332,9 +333,7 @@ class CaseRun:
         """How the answer key was read, if it was."""
         from pytest_agenteval.checks.leak import leaked
 
-        case = self.case
-        keys = [*case.sql, *(sql for turn in case.turns for sql in turn.sql)]
-        return leaked(answer, self.run.case_files, keys)
+        return leaked(answer, self.run.case_files, self.case.statements)
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Journal an attempt."""

@@ -22,6 +22,7 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
+from pytest_agenteval.evidence import evidence_of, names, shown_of, turn_evidence, turn_label, with_all_costs
 from pytest_agenteval.results.verdicts import decide
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -36,9 +37,6 @@ from pytest_agenteval.types import (
     Services,
     Stage,
     Statement,
-    TurnEvidence,
-    Usage,
-    Used,
     Verdict,
 )
 
@@ -120,7 +118,7 @@ def _each(bench: Bench, kept: Mapping[int, Attempt | None], make: Callable[[int]
 
 def _facts(bench: Bench, references: tuple[Reference, ...]) -> dict[str, Any]:
     """What is known of every attempt before the agent is asked."""
-    sql = bench.case.sql
+    sql = bench.case.statements
     return {
         "reference_sql": sql[0] if sql else None,
         "reference": references[0].table if references else None,
@@ -150,6 +148,10 @@ def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Refe
     """The accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
     case = bench.case
     whole = _accepted(bench, case.sql, case.expected)
+    of_turns = tuple(_accepted(bench, turn.sql, turn.expected) for turn in case.turns)
+    if len(of_turns) == 1 and not whole:
+        # the only turn is the whole conversation
+        whole, of_turns = of_turns[0], ((),)
     if case.outcome == "no_data":
         if not whole:
             raise ReferenceFailed("outcome no_data needs a reference that gives no rows; the case has none")
@@ -157,7 +159,7 @@ def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Refe
             if reference.table.row_count:
                 rows = f"{reference.table.row_count:,} row{'s' * (reference.table.row_count > 1)}"
                 raise ReferenceFailed(f"outcome no_data, but the reference gives {rows}, expected 0")
-    return whole, tuple(_accepted(bench, turn.sql, turn.expected) for turn in case.turns)
+    return whole, of_turns
 
 
 def _accepted(bench: Bench, sql: Iterable[str], expected: Table | None) -> tuple[Reference, ...]:
@@ -210,10 +212,11 @@ def _judge(
         result = CheckResult("leak", False, leaked, reason="leak")
         return _verdict(draft, [result])
     draft.stage = "extraction"
-    extraction = bench.extract(answer, _names(references))
+    extraction = bench.extract(answer, names(references))
     draft.facts["extraction"] = extraction
-    turns = _turn_evidence(bench, answer, of_turns)
-    evidence = _evidence(bench, answer, extraction, references, turns)
+    turns = turn_evidence(bench, answer, of_turns)
+    evidence = evidence_of(bench, answer, extraction, references, turns)
+    draft.facts["extraction"] = with_all_costs(extraction, evidence)
     draft.stage = "checks"
     observed, results = _outcome(bench, evidence)
     draft.facts["observed"] = observed
@@ -221,76 +224,7 @@ def _judge(
     results += _all_checks(bench, draft, evidence)
     if counts_as_check(results) and all(result.passed for result in results):
         results += empty_answer(evidence)
-    return _verdict(draft, results)
-
-
-def _names(references: tuple[Reference, ...]) -> list[list[str]]:
-    """The column names of every accepted reference: all that an extraction may know of them."""
-    return [reference.table.names for reference in references]
-
-
-def _turn_evidence(
-    bench: Bench, answer: Answer, of_turns: tuple[tuple[Reference, ...], ...]
-) -> tuple[TurnEvidence, ...]:
-    """What each turn gave; a turn with a reference of its own gets a table of its own."""
-    if len(bench.case.turns) < 2:
-        return ()
-    parts = answer.turns or (answer,)
-    for number, turn in enumerate(bench.case.turns[len(parts) :], start=len(parts)):
-        if of_turns[number] or turn.assertions or turn.expected_response:
-            told = f"the answer holds {len(parts)} of {len(bench.case.turns)} turns"
-            raise ExtractionFailed(f"{told}, and turn {number} (from 0) is to be checked")
-    made = []
-    for turn, part, references in zip(bench.case.turns, parts, of_turns, strict=False):
-        table = bench.extract(part, _names(references)).table
-        made.append(TurnEvidence(turn.say, part.text, part.tool_calls, table, references))
-    return tuple(made)
-
-
-def _evidence(
-    bench: Bench,
-    answer: Answer,
-    extraction: Extraction,
-    references: tuple[Reference, ...],
-    turns: tuple[TurnEvidence, ...],
-) -> Evidence:
-    case = bench.case
-    statements = tuple(bench.statements(answer))
-    calls = answer.tool_calls
-    return Evidence(
-        prompt=case.prompt,
-        text=answer.text,
-        value=answer.value if answer.value is not None else _first_cell(extraction.table),
-        table=extraction.table,
-        reference=references[0].table if references else None,
-        references=references,
-        called=tuple(call.name for call in calls),
-        asked=tuple(call.name for call in calls if call.asked),
-        steps=answer.steps,
-        used=used_by(answer, len(statements)),
-        tool_calls=calls,
-        statements=statements,
-        turns=turns,
-        metadata=case.metadata,
-        expected_response=case.expected_response,
-        outcome=case.outcome,
-        comparison=bench.comparison,
-        extraction=extraction,
-        answer=answer,
-        services=bench.services,
-    )
-
-
-def used_by(answer: Answer, sql_queries: int) -> Used:
-    """What an answer used: its tokens, USD, ms and tool calls."""
-    usage = answer.usage or Usage()
-    return Used(usage.tokens, answer.cost, answer.duration_ms, len(answer.tool_calls), sql_queries)
-
-
-def _first_cell(table: Table | None) -> Any:
-    if table is None or not table.row_count or not table.columns:
-        return None
-    return table.head(1).column(0)[0]
+    return _verdict(draft, results, len(bench.case.turns))
 
 
 def _outcome(bench: Bench, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
@@ -305,7 +239,7 @@ def _outcome(bench: Bench, evidence: Evidence) -> tuple[Outcome, list[CheckResul
 
 def _all_checks(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
     """Data first (it may spare a judge's call), then the budget, then assertions in file order."""
-    data = _data_results(bench, draft, evidence)
+    data = _data_results(draft, evidence)
     results = list(data)
     decided = any(not result.passed for result in data)
     for check, turn in checks_of(bench.case):
@@ -316,20 +250,18 @@ def _all_checks(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckRe
     return results
 
 
-def _data_results(bench: Bench, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
+def _data_results(draft: _Draft, evidence: Evidence) -> list[CheckResult]:
+    """Of the whole answer and of each turn; what a report shows is the first that failed."""
     from pytest_agenteval.checks.data import check_data
 
-    results = []
-    if evidence.references:
-        draft.stage = "comparison"
-        results.append(check_data(evidence))
-        comparison = results[-1].details.get("comparison")
-        draft.facts["comparison"] = comparison
-    for number, turn in enumerate(evidence.turns):
-        if turn.references:
-            draft.stage = "comparison"
-            results.append(check_data(evidence, turn=number))
-            draft.facts.setdefault("comparison", results[-1].details.get("comparison"))
+    draft.stage = "comparison"
+    places: list[int | None] = [None] if evidence.references else []
+    places += [number for number, turn in enumerate(evidence.turns) if turn.references]
+    results = [check_data(evidence, turn=place) for place in places]
+    told = next((result for result in results if not result.passed), results[0] if results else None)
+    if told is not None:
+        draft.facts["comparison"] = told.details["comparison"]
+        draft.facts |= shown_of(evidence, told.turn, told.details["reference"])
     draft.stage = "checks"
     return results
 
@@ -348,7 +280,7 @@ def _not_asked(check: Check, turn: int | None) -> CheckResult:
     )
 
 
-def _verdict(draft: _Draft, results: Sequence[CheckResult]) -> Attempt:
+def _verdict(draft: _Draft, results: Sequence[CheckResult], turns: int = 1) -> Attempt:
     deciding = [result for result in results if result.severity == "fail"]
     failed = [result for result in deciding if not result.passed]
     verdict: Verdict = "failed" if failed else "passed" if counts_as_check(deciding) else "review"
@@ -356,7 +288,7 @@ def _verdict(draft: _Draft, results: Sequence[CheckResult]) -> Attempt:
     reason = (data or failed[0]).reason if failed else None
     scored = [result.score for result in deciding if result.type != "limit"]
     score = sum(scored) / len(scored) if scored else None
-    return draft.finish(verdict, _message(results), checks=tuple(results), reason=reason, score=score)
+    return draft.finish(verdict, _message(results, turns), checks=tuple(results), reason=reason, score=score)
 
 
 def counts_as_check(results: Sequence[CheckResult]) -> bool:
@@ -364,15 +296,22 @@ def counts_as_check(results: Sequence[CheckResult]) -> bool:
     return any(result.type != "limit" for result in results)
 
 
-def _message(results: Sequence[CheckResult]) -> str:
-    """Nao's form: what the assertions say, then the data message."""
+def _message(results: Sequence[CheckResult], turns: int) -> str:
+    """Nao's form: what the assertions say, then the data message; what failed in a turn names the turn."""
     spared = [result for result in results if result.details.get("not_asked")]
     rest = [result for result in results if not result.details.get("not_asked")]
     told = [r for r in rest if r.type != "data" and (r.type in ALWAYS_TOLD or not r.passed)]
     data = [result for result in rest if result.type == "data"]
+    wrong = [result for result in data if not result.passed]
     deciding = [r for r in told if r.severity == "fail"]
-    warned = [f"warning: {r.why}" if not r.passed else r.why for r in told if r.severity == "warn"]
-    said = [result.why for result in (*deciding, *data)] or [r.why for r in rest if r.severity == "fail"]
+
+    def why(result: CheckResult) -> str:
+        if result.turn is None or turns < 2 or result.passed:
+            return result.why
+        return f"{turn_label(result.turn, turns)}: {result.why}"
+
+    warned = [f"warning: {why(r)}" if not r.passed else r.why for r in told if r.severity == "warn"]
+    said = [why(r) for r in (*deciding, *(wrong or data))] or [r.why for r in rest if r.severity == "fail"]
     pieces = [*said, *warned, *(result.why for result in spared)]
     return "; ".join(dict.fromkeys(pieces)) or "nothing was checked"
 

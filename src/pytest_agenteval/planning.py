@@ -53,7 +53,7 @@ def begin(config: pytest.Config) -> Run:
                 "Choose another folder with --agent-output"
             ) from error
         cases = [case for item in config.stash.get(PLANNED, ()) if (case := case_of(item)) is not None]
-        run.prepare(case.database for case in cases if case.sql or case.isolate)
+        run.prepare(case.database for case in cases if case.statements or case.isolate)
     return run
 
 

@@ -368,6 +368,7 @@ class TurnEvidence:
     tool_calls: tuple[ToolCall, ...] = ()
     table: Table | None = None
     references: tuple[Reference, ...] = ()
+    extraction: Extraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,65 @@ def test_turns_with_references_have_tables_of_their_own(run):
     assert seen == [("all at once", []), ("all at once", [["n"]])]
 
 
+def test_a_list_of_one_turn_is_judged_as_a_case_is(run):
+    text = "prompt:\n  - {say: How many?, sql: SELECT 3 AS n}\n"
+    result, (attempt,) = run(text)
+    assert (result.verdict, result.message, attempt.reference_sql) == ("passed", "match", "SELECT 3 AS n")
+    wrong = Extraction(Table.from_records([{"n": 4}]), "matched")
+    result, (attempt,) = run(text, extract=lambda answer, names: wrong)
+    assert (result.verdict, result.message, attempt.checks[0].turn) == ("failed", "values differ", None)
+    result, (attempt,) = run(text + "expected: [{n: 4}]\n")
+    assert [(check.turn, check.passed) for check in attempt.checks] == [(None, False), (0, True)]
+    assert result.message == "values differ"
+
+
+CONVERSATION = """prompt:
+  - {say: How many?, sql: SELECT 3 AS n}
+  - {say: And now?, sql: SELECT 4 AS n}
+  - say: Sure?
+    assertions: [{type: text, contains: sure}]
+"""
+
+
+def test_what_fails_in_a_turn_is_named_and_shown(run):
+    def reference(sql: str) -> Reference:
+        return Reference(Table.from_records([{"n": int(sql.split()[1])}]), sql)
+
+    def extract(answer: Answer, names: Any) -> Extraction:
+        cost = 0.5 if names else None
+        return Extraction(THREE, "query", f"query of {answer.text}", usage=Usage(7, 1), cost=cost)
+
+    parts = (Answer("one"), Answer("two"), Answer("no"))
+    steps = {"reference": reference, "extract": extract, "ask": lambda n: Answer("whole", turns=parts)}
+    result, (attempt,) = run(CONVERSATION, **steps)
+    assert result.message == "turn 3 of 3: text: 'sure' is missing; turn 2 of 3: values differ"
+    assert not attempt.comparison.matched
+    assert attempt.reference_sql == "SELECT 4 AS n"
+    assert attempt.reference.column(0) == [4]
+    assert attempt.extraction.query == "query of two"
+    # what all of them cost, not only the one that is shown
+    assert (attempt.extraction.usage.input, attempt.extraction.cost) == (28, 1.0)
+    right = CONVERSATION.replace("4", "3").replace("contains: sure", "contains: 'no'")
+    result, (attempt,) = run(right, **steps)
+    assert (result.verdict, result.message, attempt.extraction.query) == ("passed", "match", "query of one")
+
+
+def test_a_turn_that_the_answer_lacks_is_named_as_a_person_counts(run):
+    result, _ = run(CONVERSATION, reference=lambda sql: Reference(THREE, sql))
+    assert (result.verdict, result.stage) == ("error", "extraction")
+    assert result.message == "the answer holds 1 of 3 turns, and turn 2 of 3 is to be checked"
+
+
+def test_the_accepted_reference_that_matched_is_the_one_shown(run):
+    def reference(sql: str) -> Reference:
+        return Reference(Table.from_records([{"n": int(sql.split()[1])}]), sql)
+
+    text = "prompt: How many?\nsql: [SELECT 2 AS n, SELECT 3 AS n]\n"
+    result, (attempt,) = run(text, reference=reference)
+    assert result.message == "match (reference 2 of 2)"
+    assert (attempt.reference_sql, attempt.reference.column(0)) == ("SELECT 3 AS n", [3])
+
+
 def test_the_judge_is_not_asked_where_the_data_decided(run):
     text = f"{PLAIN}expected_response: There are three.\n"
     wrong = Extraction(Table.from_records([{"n": 4}]), "matched")

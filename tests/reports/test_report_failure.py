@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_agenteval.cases.model import Case, Turn
@@ -42,9 +43,10 @@ def test_failed_checks_stand_before_data_that_matched() -> None:
     warned = CheckResult("text", False, "no 'EUR'", severity="warn")
     data = CheckResult("data", True, "match")
     found = attempt(comparison=compare(EXPECTED, EXPECTED), checks=(failed, warned, data))
-    lines = failure_text(case(), CaseResult("failed", "m", [found])).splitlines()
+    talk = replace(case(), turns=(Turn("Load it."), Turn("And now?")))
+    lines = failure_text(talk, CaseResult("failed", "m", [found])).splitlines()
     assert lines[:4] == [
-        "failed tool_call 'loads' of turn 1: missing tool_call: load",
+        "failed tool_call 'loads' of turn 2 of 2: missing tool_call: load",
         "warning from text: no 'EUR'",
         "",
         "match",
@@ -56,6 +58,21 @@ def test_data_that_differs_stands_before_the_checks() -> None:
     found = attempt(comparison=compare(EXPECTED, GIVEN), checks=(failed,))
     text = failure_text(case(), CaseResult("failed", "m", [found]))
     assert text.index("values differ") < text.index("failed text: no 'EUR'")
+
+
+def test_of_several_turns_one_is_shown_and_the_others_are_named() -> None:
+    shown, other = compare(EXPECTED, GIVEN), compare(EXPECTED, GIVEN)
+    checks = tuple(
+        CheckResult("data", False, "values differ", turn=turn, details={"comparison": made})
+        for turn, made in ((0, shown), (2, other))
+    )
+    talk = replace(case(), turns=(Turn("How much?"), Turn("So?"), Turn("And now?")))
+    lines = failure_text(
+        talk, CaseResult("failed", "m", [attempt(comparison=shown, checks=checks)])
+    ).splitlines()
+    assert lines[0] == "data of turn 1 of 3:"
+    assert lines[1].startswith("values differ: `total`")
+    assert "failed data of turn 3 of 3: values differ" in lines
 
 
 def test_checks_alone_and_a_message_alone() -> None:

@@ -146,6 +146,11 @@ class Case:
     ask_hash: str = ""
 
     @property
+    def statements(self) -> tuple[str, ...]:
+        """Every reference SQL: of the whole case, then of its turns."""
+        return (*self.sql, *(sql for turn in self.turns for sql in turn.sql))
+
+    @property
     def prompt(self) -> str:
         """The first message ('' for a case that has only an ``input``)."""
         return self.turns[0].say if self.turns else ""

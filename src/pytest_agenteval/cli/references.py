@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ def run_references(place: Place, findings: Findings) -> None:
     urls, reasons = place.project.usable_urls()
     sources = {**urls, **dict(place.settings.databases)}
     reasons = {name: why for name, why in reasons.items() if name not in sources}
-    cases = [case for case in findings.cases if any(_sql_of(case))]
+    cases = [case for case in findings.cases if case.statements]
     if not sources and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
         findings.notes.append(
             "references were not run: the fixture agenteval_databases defines the databases, "
@@ -43,17 +42,11 @@ def run_references(place: Place, findings: Findings) -> None:
         with databases:
             for case in cases:
                 reason = reasons.get(case.database or next(iter([*sources, *reasons]), ""))
-                for sql in _sql_of(case):
+                for sql in case.statements:
                     findings.references += 1
                     failed = _problem(case, f"the reference fails: {reason}", "error") if reason else None
                     problem = failed or _judged(place, databases, case, sql)
                     findings.add([problem] if problem is not None else [])
-
-
-def _sql_of(case: Case) -> Iterator[str]:
-    yield from case.sql
-    for turn in case.turns:
-        yield from turn.sql
 
 
 def _judged(place: Place, databases: Databases, case: Case, sql: str) -> Problem | None:

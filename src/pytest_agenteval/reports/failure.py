@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
+from pytest_agenteval.evidence import turn_label
 from pytest_agenteval.reports.text import one_line, safe
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
@@ -24,7 +25,7 @@ def failure_text(case: Case, result: CaseResult, width: int = WIDTH) -> str:
         marks = " ".join(MARKS[attempt.verdict] for attempt in result.attempts)
         label = result.message.partition(": ")[0]
         lines.append(f"attempts {label}: {marks}, the text is that of attempt {shown.number}")
-    lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, width)
+    lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, len(case.turns), width)
     asked = " / ".join(turn.say for turn in case.turns) or repr(case.input)
     lines += ["", *_folded("prompt", asked, width), *_sources(shown, width)]
     return "\n".join(lines)
@@ -38,19 +39,26 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
     yield from map(safe, more)
 
 
-def _failed(attempt: Attempt, width: int) -> Iterator[str]:
+def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
     failed = [check for check in attempt.checks if not check.passed and check.type != "data"]
     comparison = attempt.comparison
     if comparison is None and not failed:
         yield from textwrap.wrap(one_line(attempt.message), width)
         return
-    checks = [line for check in failed for line in _check(check, width)]
+    checks = [line for check in failed for line in _check(check, turns, width)]
     if comparison is None:
         yield from checks
         return
     from pytest_agenteval.compare import render
 
-    data = render(comparison, width)
+    data = [*render(comparison, width)]
+    for check in attempt.checks if turns > 1 else ():
+        if check.type != "data" or check.passed or check.turn is None:
+            continue
+        if check.details.get("comparison") is comparison:
+            data.insert(0, f"data of {turn_label(check.turn, turns)}:")
+        else:
+            data += _check(check, turns, width)
     # what failed stands first, the other part below
     first, second = (checks, data) if comparison.matched else (data, checks)
     yield from first
@@ -59,9 +67,9 @@ def _failed(attempt: Attempt, width: int) -> Iterator[str]:
     yield from second
 
 
-def _check(check: CheckResult, width: int) -> list[str]:
+def _check(check: CheckResult, turns: int, width: int) -> list[str]:
     name = f" {one_line(check.name)!r}" if check.name else ""
-    turn = f" of turn {check.turn}" if check.turn is not None else ""
+    turn = "" if check.turn is None or turns < 2 else f" of {turn_label(check.turn, turns)}"
     word = "warning from" if check.severity == "warn" else "failed"
     why = one_line(check.why.removeprefix(f"{check.type}: "))
     text = f"{word} {check.type}{name}{turn}: {why}"
