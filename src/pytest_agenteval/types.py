@@ -1,7 +1,6 @@
 """The values that flow through the house: plain, frozen, without pytest. Tables live in ``table``.
 
-Money is US dollars, durations are milliseconds,
-limits and timeouts are seconds, turns and rows count from 0, attempts from 1.
+Money in USD, durations in milliseconds, limits in seconds; turns and rows count from 0, attempts from 1.
 """
 
 from __future__ import annotations

@@ -84,10 +84,10 @@ def test_near_ties_in_a_small_table():
 
 @pytest.mark.usefixtures("path")
 def test_ties_beyond_the_bound_are_named(monkeypatch):
-    from pytest_agenteval.compare import pairing, vector_match
+    from pytest_agenteval.compare import pairing, vector_near
 
     monkeypatch.setattr(pairing, "MOST_TESTS", 50)
-    monkeypatch.setattr(vector_match, "MOST_EDGES", 50)
+    monkeypatch.setattr(vector_near, "MOST_EDGES", 50)
     random = np.random.default_rng(2)
     spots = random.random((40, 2)).tolist()
     expected = Table.from_rows(["x", "y"], spots, ["DOUBLE"] * 2)

@@ -26,8 +26,9 @@ from pytest_agenteval.compare.numbers import (
     shown_decimals,
 )
 from pytest_agenteval.compare.options import ColumnOptions
+from pytest_agenteval.compare.vector_read import read_side
 from pytest_agenteval.compare.vector_rule import VectorRule
-from pytest_agenteval.compare.vectors import Coder, Numbers, read_side
+from pytest_agenteval.compare.vectors import Coder, Numbers
 
 DEFAULT = ColumnOptions()
 D = Decimal

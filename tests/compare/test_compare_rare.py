@@ -11,8 +11,14 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
-from pytest_agenteval.compare import compare, comparing, parse_options, vector_match, vector_search
-from pytest_agenteval.compare.cells import label
+from pytest_agenteval.compare import (
+    compare,
+    comparing,
+    parse_options,
+    vector_match,
+    vector_near,
+    vector_search,
+)
 from pytest_agenteval.compare.kinds import kind_of
 from pytest_agenteval.compare.nulls import is_null
 from pytest_agenteval.compare.numbers import (
@@ -25,9 +31,11 @@ from pytest_agenteval.compare.numbers import (
 )
 from pytest_agenteval.compare.render import render
 from pytest_agenteval.compare.result import MappedColumn
+from pytest_agenteval.compare.spelling import label
 from pytest_agenteval.compare.text import fitted
 from pytest_agenteval.compare.vector_engine import VectorEngine
-from pytest_agenteval.compare.vectors import Numbers, _Spread
+from pytest_agenteval.compare.vector_read import _Spread
+from pytest_agenteval.compare.vectors import Numbers
 
 
 def arrays_only(expected: Any, actual: Any, **options: Any) -> Any:
@@ -312,7 +320,7 @@ def test_a_hash_that_tells_nothing_apart_changes_no_verdict(monkeypatch: pytest.
 
 
 def test_many_numbers_are_graded_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_match, "GRADED", 4)
+    monkeypatch.setattr(vector_near, "GRADED", 4)
     keys, numbers = list(range(10)), [n + 0.5 for n in range(10)]
     expected = table(("k", "BIGINT", keys), ("v", "DOUBLE", numbers))
     assert arrays_only(expected, table(("k", None, keys), ("v", None, numbers))).matched

@@ -7,10 +7,8 @@ number rule. A value without tolerance is all key; NULL is the key ``None``.
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
-import unicodedata
 import uuid
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -22,10 +20,17 @@ from pytest_agenteval.compare.moments import read_interval, read_moment, read_ti
 from pytest_agenteval.compare.nulls import is_null, plain
 from pytest_agenteval.compare.numbers import LONGEST, Number, Single, fits_single, read_number, shortest
 from pytest_agenteval.compare.options import ColumnOptions
+from pytest_agenteval.compare.spelling import (
+    DEEPEST,
+    MOST_NODES,
+    clean_text,
+    parse_json,
+    plain_form,
+    token,
+    too_large,
+)
 
 NUMBER = "#"
-DEEPEST = 60
-MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +94,6 @@ def read_cell(value: Any, reading: Reading) -> Cell:
     return _READERS.get(kind, _read_any)(value, reading, 0)
 
 
-def too_large(value: Any) -> bool:
-    """Whether a nested value holds more than can be looked at (one that holds itself never ends)."""
-    stack, seen = [value], 0
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            stack += item.values()
-            seen += len(item)
-        elif isinstance(item, (list, tuple)):
-            stack += item
-            seen += len(item)
-        if seen > MOST_NODES:
-            return True
-    return False
-
-
 def _null(reading: Reading) -> Cell:
     if reading.null_as_zero and reading.kind.numeric:
         return (NUMBER, (0,)) if reading.tolerant else (0, ())
@@ -121,44 +110,6 @@ def _family(value: Any) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-def token(value: Any, depth: int = 0) -> str:
-    """A text that is the same for the same value; bounded work, never raises."""
-    if isinstance(value, bool) or value is None:
-        return repr(value)
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, int):
-        return hex(value)
-    if isinstance(value, float):
-        return float.__repr__(value)
-    if depth > DEEPEST or (depth == 0 and isinstance(value, (list, tuple, dict)) and too_large(value)):
-        return "..."
-    if isinstance(value, dict):
-        inner = (f"{token(k, depth + 1)}:{token(v, depth + 1)}" for k, v in value.items())
-        return "{" + ",".join(sorted(inner)) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(token(item, depth + 1) for item in value) + "]"
-    try:
-        return str(value)
-    except Exception as error:  # a hostile __str__ must not stop the comparison
-        return f"<{type(value).__name__}: {type(error).__name__}>"
-
-
-def label(value: Any) -> str:
-    """A value as a header would show it."""
-    return (
-        token(value)
-        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal))
-        else plain_form(value)
-    )
-
-
-def clean_text(text: str) -> str:
-    """Text without blanks around it, in Unicode NFC."""
-    text = str(text).strip()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
 def _read_text(value: Any, reading: Reading, depth: int) -> Cell:
     if isinstance(value, (list, dict, tuple, bytes, bytearray, memoryview)):
         return _unreadable(value)
@@ -168,24 +119,6 @@ def _read_text(value: Any, reading: Reading, depth: int) -> Cell:
     if not text and reading.null_as_empty:
         return NULL
     return text, ()
-
-
-def plain_form(value: Any) -> str:
-    """A number or boolean as text: 12345, 1.5, true; 12345.0 counts as 12345."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float, Decimal)):
-        if isinstance(value, float) and math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        if value != value:
-            return "nan"
-        if isinstance(value, Decimal) and (value.is_infinite() or abs(value.adjusted()) > LONGEST):
-            return str(value)
-        number = shortest(value)
-        if number == number.to_integral_value():
-            number = number.quantize(Decimal(1)) if number.adjusted() < 28 else Decimal(int(number))
-        return format(number, "f") if number else "0"
-    return token(value)
 
 
 def _read_number(value: Any, reading: Reading) -> Number | None:
@@ -217,21 +150,14 @@ def _times(number: Number, factor: Decimal) -> Number:
     return shortest(number).scaleb(factor.adjusted())
 
 
-def _read_float(value: Any, reading: Reading, depth: int) -> Cell:
+def _read_numeric(value: Any, reading: Reading, depth: int) -> Cell:
     number = _read_number(value, reading)
     if number is None:
         return _unreadable(value)
     if isinstance(number, float) and not math.isfinite(number):
         return _null(reading) if number != number else (float(number), ())
-    return NUMBER, (number,)
-
-
-def _read_integer(value: Any, reading: Reading, depth: int) -> Cell:
-    number = _read_number(value, reading)
-    if number is None:
-        return _unreadable(value)
-    if isinstance(number, float) and not math.isfinite(number):
-        return _null(reading) if number != number else (float(number), ())
+    if reading.kind.name != "integer":
+        return NUMBER, (number,)
     exact = _integral(number)
     return (NUMBER, (exact,)) if reading.integer_rule else (exact, ())
 
@@ -293,25 +219,6 @@ def _read_blob(value: Any, reading: Reading, depth: int) -> Cell:
     if len(text) % 2 == 0 and re.fullmatch("[0-9A-Fa-f]*", text):
         return bytes.fromhex(text), ()
     return _unreadable(value)
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text, numbers exact; ``...`` (Ellipsis) where it is none."""
-    if len(text) > 10_000_000:
-        return ...
-    try:
-        return json.loads(text, parse_float=_json_float, parse_int=_json_int)
-    except (ValueError, RecursionError):
-        return ...
-
-
-def _json_float(text: str) -> Number:
-    value = float(text)
-    return value if math.isfinite(value) and repr(value) == text else Decimal(text)
-
-
-def _json_int(text: str) -> int:
-    return int(text) if len(text) < 4000 else int(Decimal(text[:LONGEST]))
 
 
 def _read_list(value: Any, reading: Reading, depth: int) -> Cell:
@@ -424,10 +331,10 @@ def _any_other(value: Any) -> Cell:
 
 _READERS: dict[str, Callable[[Any, Reading, int], Cell]] = {
     "text": _read_text,
-    "integer": _read_integer,
-    "float": _read_float,
-    "single": _read_float,
-    "decimal": _read_float,
+    "integer": _read_numeric,
+    "float": _read_numeric,
+    "single": _read_numeric,
+    "decimal": _read_numeric,
     "boolean": _read_boolean,
     "date": _micros_reader(read_moment),
     "timestamp": _micros_reader(read_moment),

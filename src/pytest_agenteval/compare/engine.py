@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pytest_agenteval.compare.cells import Cell, Reading, parse_json, plain_form, read_cell, token, too_large
+from pytest_agenteval.compare.cells import Cell, Reading, read_cell
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
 from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
-from pytest_agenteval.compare.options import ComparisonOptions
+from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
 from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_all, pair_bag, pair_list
+from pytest_agenteval.compare.spelling import parse_json, plain_form, token, too_large
 from pytest_agenteval.table import Table
 
 Mapping = Sequence[tuple[int, int]]
+C = TypeVar("C")
 
 
-class PlainEngine:
-    """Two tables under options. Columns are given as (expected index, answered index) pairs."""
+class Engine(ABC, Generic[C]):
+    """Two tables under options. Columns are given as (expected index, answered index) pairs.
+
+    Each column is read once, as the expected column of its pair says, and kept.
+    """
 
     def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
         self.expected, self.actual, self.options = expected, actual, options
-        self._raw: dict[tuple[bool, int], list[Any]] = {}
+        self.rows = (expected.row_count, actual.row_count)
         self._kinds: dict[int, Kind] = {}
-        self._columns: dict[tuple[int, int], PairedColumn] = {}
+        self._bases: dict[int, Reading] = {}
+        self._columns: dict[tuple[int, int], C] = {}
         self._readings: dict[tuple[int, int], Reading] = {}
-        self._bags: dict[tuple[bool, int, Reading], int] = {}
-
-    def raw(self, expected: bool, index: int) -> list[Any]:
-        """A column's values as they came."""
-        key = (expected, index)
-        if key not in self._raw:
-            self._raw[key] = (self.expected if expected else self.actual).column(index)
-        return self._raw[key]
 
     def kind(self, index: int) -> Kind:
         """The kind of an expected column: its SQL type, else that of its values."""
         if index not in self._kinds:
             known = kind_of(self.expected.columns[index].type)
-            self._kinds[index] = known or kind_of_values(self.raw(True, index))
+            self._kinds[index] = known or kind_of_values(self.expected.column(index))
         return self._kinds[index]
 
-    def column(self, e: int, a: int) -> PairedColumn:
+    def options_of(self, e: int) -> ColumnOptions:
+        """The options of expected column ``e``."""
+        return self.options.for_column(self.expected.columns[e].name)
+
+    def base_reading(self, e: int) -> Reading:
+        """How expected column ``e`` is read."""
+        if e not in self._bases:
+            self._bases[e] = Reading.of(self.kind(e), self.options_of(e))
+        return self._bases[e]
+
+    def answered_reading(self, reading: Reading, a: int) -> Reading:
+        """``reading`` for answered column ``a``: its own type says whether it shows 32-bit floats."""
+        kind = kind_of(self.actual.columns[a].type)
+        return replace(reading, single=kind is not None and kind.name == "single")
+
+    def column(self, e: int, a: int) -> C:
         """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
         if (e, a) not in self._columns:
             self._columns[e, a], self._readings[e, a] = self._read(e, a)
@@ -54,13 +68,30 @@ class PlainEngine:
         self.column(e, a)
         return self._readings[e, a]
 
+    @abstractmethod
+    def _read(self, e: int, a: int) -> tuple[C, Reading]: ...
+
+
+class PlainEngine(Engine[PairedColumn]):
+    """The engine for small tables: Python values, no array library."""
+
+    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
+        super().__init__(expected, actual, options)
+        self._raw: dict[tuple[bool, int], list[Any]] = {}
+        self._bags: dict[tuple[bool, int, Reading], int] = {}
+
+    def raw(self, expected: bool, index: int) -> list[Any]:
+        """A column's values as they came."""
+        key = (expected, index)
+        if key not in self._raw:
+            self._raw[key] = (self.expected if expected else self.actual).column(index)
+        return self._raw[key]
+
     def _read(self, e: int, a: int) -> tuple[PairedColumn, Reading]:
-        options = self.options.for_column(self.expected.columns[e].name)
-        reading = Reading.of(self.kind(e), options)
+        options, reading = self.options_of(e), self.base_reading(e)
         mine, theirs = self.raw(True, e), self.raw(False, a)
         expected = [read_cell(value, reading) for value in mine]
-        answered_kind = kind_of(self.actual.columns[a].type)
-        reading = replace(reading, single=answered_kind is not None and answered_kind.name == "single")
+        reading = self.answered_reading(reading, a)
         if reading.kind.name == "text":
             theirs = texts_of_objects(mine, theirs)
         tried = []
@@ -107,7 +138,7 @@ class PlainEngine:
 
     def alike(self, e: int, a: int) -> bool:
         """Whether the two columns hold the same bag of values."""
-        options = self.options.for_column(self.expected.columns[e].name)
+        options = self.options_of(e)
         quick = options.percent == "strict" and self.options.duplicates == "bag"
         if quick and self._bag(True, e, e) != self._bag(False, a, e):
             numeric = self.kind(e).numeric or self.kind(e).name == "text"
@@ -117,8 +148,7 @@ class PlainEngine:
 
     def _bag(self, expected: bool, index: int, e: int) -> int:
         """A hash over the exact parts of a column read as expected column ``e`` says."""
-        options = self.options.for_column(self.expected.columns[e].name)
-        reading = Reading.of(self.kind(e), options)
+        reading = self.base_reading(e)
         key = (expected, index, reading)
         if key not in self._bags:
             cells = Counter(read_cell(value, reading)[0] for value in self.raw(expected, index))
@@ -160,7 +190,7 @@ class PlainEngine:
 
     def agreement(self, e: int, a: int) -> float:
         """The share of rows in which the two columns agree, as bags (of two rows at least)."""
-        sizes = (self.expected.row_count, self.actual.row_count)
+        sizes = self.rows
         rows = max(min(sizes), min(2, max(sizes)), 1)
         found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0])
         return (sizes[0] - len(found.lost)) / rows

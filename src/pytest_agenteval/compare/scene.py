@@ -7,14 +7,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.cells import NUMBER, Cell, Unreadable, label, read_cell
+from pytest_agenteval.compare.cells import NUMBER, Cell, Unreadable, read_cell
 from pytest_agenteval.compare.columns import ColumnMap
 from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.kinds import Kind
 from pytest_agenteval.compare.nulls import is_null, plain
 from pytest_agenteval.compare.numbers import NO, Number, as_float
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.pairing import PairedColumn, pair_all, pair_bag, pair_list, pair_set
+from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_all, pair_bag, pair_list, pair_set
+from pytest_agenteval.compare.spelling import label
 from pytest_agenteval.table import Table, arrow_value
 
 MOST_LABELS = 300
@@ -46,10 +47,17 @@ class Scene(ABC):
         self.pairs = list(columns.pairs)
         self.paired: list[Any] = [engine.column(e, a) for e, a in self.pairs]
         self.scope = ""
-        self.lost: Sequence[int] = ()
-        self.spare: Sequence[int] = ()
-        self.matched = self.exhausted = False
         self.key: Any = ...  # the positions of a unique key, once they were looked for
+        bag = self._paired_rows()
+        self.lost: Sequence[int] = bag.lost
+        self.spare: Sequence[int] = bag.spare
+        self.matched: bool = bag.matched
+        self.exhausted: bool = bag.exhausted
+
+    @abstractmethod
+    def _paired_rows(self) -> Any:
+        """All rows paired on all mapped columns, as far as they can be."""
+        ...
 
     def name(self, position: int) -> str:
         """The expected name of the mapped column at ``position``."""
@@ -194,18 +202,8 @@ class PlainScene(Scene):
     engine: PlainEngine
     paired: list[PairedColumn]
 
-    def __init__(
-        self,
-        engine: PlainEngine,
-        options: ComparisonOptions,
-        columns: ColumnMap,
-        runs: Sequence[range] | None = None,
-        order: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(engine, options, columns, runs, order)
-        bag = pair_all(self.paired, options, self.expected_rows, self.actual_rows)
-        self.lost, self.spare = bag.lost, bag.spare
-        self.matched, self.exhausted = bag.matched, bag.exhausted
+    def _paired_rows(self) -> Pairing:
+        return pair_all(self.paired, self.options, self.expected_rows, self.actual_rows)
 
     def raw(self, position: int) -> tuple[list[Any], list[Any]]:
         """The values of the mapped column at ``position`` as they came, expected and answered."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.cells import Reading
-from pytest_agenteval.compare.engine import factors, has_percent, texts_of_objects
-from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
+from pytest_agenteval.compare.engine import Engine, factors, has_percent, texts_of_objects
 from pytest_agenteval.compare.numbers import CLOSE, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, VectorPairing, hash_rows, level
+from pytest_agenteval.compare.vector_ids import VectorColumn, hash_rows, level
+from pytest_agenteval.compare.vector_match import Matcher, VectorPairing
+from pytest_agenteval.compare.vector_read import read_side, read_texts
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
 from pytest_agenteval.compare.vector_search import assign
-from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide, read_side, read_texts
+from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide
 from pytest_agenteval.table import Table
 
 Rows = NDArray[np.int64]
@@ -43,52 +44,17 @@ class Content:
     sorted: list[NDArray[np.float64]] = field(default_factory=list)
 
 
-class VectorEngine:
-    """Two tables under options, column by column as arrays (the array twin of ``PlainEngine``)."""
+class VectorEngine(Engine[VectorColumn]):
+    """The engine for large tables: columns stay arrays."""
 
     def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
-        self.expected, self.actual, self.options = expected, actual, options
-        self.rows = (expected.row_count, actual.row_count)
-        self._kinds: dict[int, Kind] = {}
-        self._bases: dict[int, Reading] = {}
+        super().__init__(expected, actual, options)
         self._percents: dict[int, bool] = {}
         self._matchers: dict[tuple[tuple[int, int], ...], Matcher] = {}
-        self._columns: dict[tuple[int, int], VectorColumn] = {}
-        self._readings: dict[tuple[int, int], Reading] = {}
         self._contents: dict[tuple[bool, int, Reading], Content] = {}
 
-    def kind(self, index: int) -> Kind:
-        """The kind of an expected column: its SQL type, else that of its values."""
-        if index not in self._kinds:
-            known = kind_of(self.expected.columns[index].type)
-            self._kinds[index] = known or kind_of_values(self.expected.column(index))
-        return self._kinds[index]
-
-    def column(self, e: int, a: int) -> VectorColumn:
-        """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
-        if (e, a) not in self._columns:
-            self._columns[e, a], self._readings[e, a] = self._read(e, a)
-        return self._columns[e, a]
-
-    def reading(self, e: int, a: int) -> Reading:
-        """How the two columns were read: which factor percentages were given."""
-        self.column(e, a)
-        return self._readings[e, a]
-
-    def base_reading(self, e: int) -> Reading:
-        """How expected column ``e`` is read."""
-        if e not in self._bases:
-            options = self.options.for_column(self.expected.columns[e].name)
-            self._bases[e] = Reading.of(self.kind(e), options)
-        return self._bases[e]
-
-    def _answered(self, reading: Reading, a: int) -> Reading:
-        kind = kind_of(self.actual.columns[a].type)
-        return replace(reading, single=kind is not None and kind.name == "single")
-
     def _read(self, e: int, a: int) -> tuple[VectorColumn, Reading]:
-        options = self.options.for_column(self.expected.columns[e].name)
-        reading = self.base_reading(e)
+        options, reading = self.options_of(e), self.base_reading(e)
         mine, theirs = self.expected.values[e], self.actual.values[a]
         if reading.kind.name == "text":
             texts = read_texts(mine, theirs, reading)
@@ -98,7 +64,7 @@ class VectorEngine:
         coder = Coder()
         left = read_side(mine, reading, coder)
         tried: list[tuple[VectorColumn, Reading]] = []
-        for factor in factors(self._answered(reading, a), theirs, options.percent):
+        for factor in factors(self.answered_reading(reading, a), theirs, options.percent):
             right = read_side(theirs, factor, coder)
             tried.append((_paired(left, right, reading, options, self.rows), factor))
         if len(tried) == 1:
@@ -163,7 +129,7 @@ class VectorEngine:
         key = (expected, index, reading)
         if key not in self._contents:
             table = self.expected if expected else self.actual
-            own = reading if expected else self._answered(reading, index)
+            own = reading if expected else self.answered_reading(reading, index)
             side = read_side(table.values[index], own, ContentCoder())
             self._contents[key] = _content(side, table.row_count)
         return self._contents[key]
@@ -172,8 +138,7 @@ class VectorEngine:
         """Whether the two columns may hold the same bag of values (a hash decides; rows confirm it)."""
         if (e, a) in self._columns or self.options.duplicates == "set":
             return bool(self.pair([(e, a)]).matched)
-        reading = self.base_reading(e)
-        options = self.options.for_column(self.expected.columns[e].name)
+        options, reading = self.options_of(e), self.base_reading(e)
         if options.percent == "either" or (reading.kind.numeric and self.percent(a)):
             return bool(self.pair([(e, a)]).matched)
         mine, theirs = self.content(True, e, reading), self.content(False, a, reading)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.align import Alignment
-from pytest_agenteval.compare.columns import ColumnMap
 from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.numbers import Number
-from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.scene import PlainScene, Scene
 from pytest_agenteval.compare.vector_engine import VectorEngine, run_ids
-from pytest_agenteval.compare.vector_match import Matcher, VectorColumn, among, distinct, hash_rows
+from pytest_agenteval.compare.vector_ids import VectorColumn, among, distinct, hash_rows
+from pytest_agenteval.compare.vector_match import Matcher, VectorPairing
+from pytest_agenteval.compare.vector_near import close
 from pytest_agenteval.compare.vectors import NULL_CLASS, VALUE_CLASS, Keys, Numbers
 
 Rows = NDArray[np.int64]
@@ -31,22 +31,12 @@ class VectorScene(Scene):
     engine: VectorEngine
     paired: list[VectorColumn]
 
-    def __init__(
-        self,
-        engine: VectorEngine,
-        options: ComparisonOptions,
-        columns: ColumnMap,
-        runs: Sequence[range] | None = None,
-        order: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(engine, options, columns, runs, order)
-        self.rows = engine.rows
+    def _paired_rows(self) -> VectorPairing:
+        self.rows = self.engine.rows
         self._singles: dict[int, Matcher] = {}
         self._hashes: dict[tuple[int, ...], tuple[NDArray[np.uint64], NDArray[np.uint64]]] = {}
-        matcher = engine.matcher(self.pairs)
-        pairing = matcher.pair_sets() if options.duplicates == "set" else matcher.pair(full=True)
-        self.lost, self.spare = pairing.lost, pairing.spare  # type: ignore[assignment]
-        self.matched, self.exhausted = pairing.matched, pairing.exhausted
+        matcher = self.engine.matcher(self.pairs)
+        return matcher.pair_sets() if self.options.duplicates == "set" else matcher.pair(full=True)
 
     def match(self, columns: Sequence[VectorColumn]) -> bool:
         """Whether the tables would match with these columns."""
@@ -173,7 +163,7 @@ class VectorScene(Scene):
                 if mine is not None and theirs is not None:
                     out |= mine[es] != theirs[as_]
         same = np.flatnonzero(~out)
-        out[same] = ~matcher.close(es[same], as_[same])
+        out[same] = ~close(matcher.rules, es[same], as_[same])
         return out
 
     def _single(self, column: VectorColumn) -> Matcher:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_agenteval.compare.vector_match import distinct
+from pytest_agenteval.compare.vector_ids import distinct
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
 
 Hashes = NDArray[np.uint64]
@@ -102,15 +102,12 @@ class Search:
 
     def _way(self, expected: bool, e: int, a: int) -> Any:
         """How a column is read: answered percentages by the factor that was found for them."""
-        scaled = not expected and (self.engine.percent(a) or self._options(e).percent == "either")
+        scaled = not expected and (self.engine.percent(a) or self.engine.options_of(e).percent == "either")
         return self.engine.reading(e, a) if scaled else self.engine.base_reading(e)
-
-    def _options(self, e: int) -> Any:
-        return self.engine.options.for_column(self.engine.expected.columns[e].name)
 
     def _clusters(self, e: int, numbers: Any) -> Hashes:
         """Numbers that a tolerance could join get one code: a coarse but safe stand-in for the rule."""
-        options = self._options(e)
+        options = self.engine.options_of(e)
         reading = self.engine.base_reading(e)
         key = (options, reading)
         if not hasattr(self, "_cuts"):

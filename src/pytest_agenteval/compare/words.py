@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from pytest_agenteval.compare.cells import NUMBER, Cell, Reading, clean_text, label, read_cell
+from pytest_agenteval.compare.cells import NUMBER, Cell, Reading, read_cell
 from pytest_agenteval.compare.nulls import NULL_WORDS, is_nan, is_null, plain
 from pytest_agenteval.compare.numbers import as_float, shortest
 from pytest_agenteval.compare.pairing import PairedColumn, pair_bag
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.scene import PlainScene, plural, unreadable
+from pytest_agenteval.compare.spelling import clean_text, label
 from pytest_agenteval.compare.text import shown as text_of
 from pytest_agenteval.compare.text import visible
 
