@@ -12,8 +12,8 @@ import pytest
 
 from pytest_agenteval.cases.projects import find_project
 from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.providers import Prices
 from pytest_agenteval.settings import resolve
-from pytest_agenteval.types import Prices
 
 NAO = """\
 project_name: shop

@@ -14,7 +14,8 @@ from pytest_agenteval.checks.judging import as_json, result_cells, table_cells
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, JudgeFailed
 from pytest_agenteval.llm.client import make_model
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Answer, Provider, TurnEvidence
+from pytest_agenteval.providers import Provider
+from pytest_agenteval.types import Answer, TurnEvidence
 
 
 def letter(word, why="because"):

@@ -20,7 +20,8 @@ from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent, Sett
 from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.client import Models
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Answer, Limits, Prices, Provider, Task
+from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.types import Answer, Limits, Task
 
 QUERY = ("execute_sql", {"sql_query": "SELECT sum(amount) AS total FROM orders"})
 

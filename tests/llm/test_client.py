@@ -10,7 +10,8 @@ from pytest_agenteval.errors import AgentFailed, BudgetSpent, SettingsError
 from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.client import json_part, make_model
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Prices, Provider, ToolCall, Usage
+from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.types import ToolCall, Usage
 
 ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
 SCHEMA = {

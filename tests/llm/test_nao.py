@@ -14,8 +14,9 @@ from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import Models
 from pytest_agenteval.llm.wire import Wire
+from pytest_agenteval.providers import Prices, Provider
 from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.types import Limits, Prices, Provider, Task, Usage
+from pytest_agenteval.types import Limits, Task, Usage
 
 FIXTURES = Path(__file__).parents[1] / "data" / "nao"
 LOGIN = {"NAO_USERNAME": "admin@example.com", "NAO_PASSWORD": "password123"}

@@ -18,7 +18,8 @@ from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import DEFAULT_MODEL, Models
 from pytest_agenteval.llm.reply import Reply, error_text
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Answer, Prices, Task, ToolCall, Usage, WireAttempt
+from pytest_agenteval.providers import Prices
+from pytest_agenteval.types import Answer, Task, ToolCall, Usage, WireAttempt
 
 DEFAULT_URL = "http://localhost:5005"
 LOGIN_SECONDS = 15.0  # for the login before the workers start

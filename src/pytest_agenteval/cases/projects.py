@@ -17,7 +17,7 @@ from pytest_agenteval.cases.tokens import Secrets, Tokens
 from pytest_agenteval.cases.toml_nodes import TomlNode, as_node, toml_nodes
 from pytest_agenteval.errors import Problem, SettingsError
 from pytest_agenteval.option_table import MODEL
-from pytest_agenteval.types import Prices, Provider
+from pytest_agenteval.providers import Prices, Provider
 from pytest_agenteval.validation import closest, did_you_mean
 
 Kind = Literal["agenteval", "nao", "dazense", "pda"]

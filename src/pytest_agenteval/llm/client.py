@@ -17,7 +17,8 @@ from pytest_agenteval.llm.endpoints import Endpoint, find_endpoint, own_prices
 from pytest_agenteval.llm.prices import cost
 from pytest_agenteval.llm.reply import Reply, error_text
 from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.types import Completion, Prices, Provider, Usage
+from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.types import Completion, Usage
 
 OVERFLOW = re.compile(
     r"context[_ ](length|window|size)|maximum context|prompt is too long|too many tokens"

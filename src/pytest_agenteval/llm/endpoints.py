@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.types import Prices, Provider
+from pytest_agenteval.providers import Prices, Provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_agenteval.types import Prices, Usage
+from pytest_agenteval.providers import Prices
+from pytest_agenteval.types import Usage
 
 MILLION = 1_000_000
 
