@@ -52,6 +52,16 @@ def test_it_says_what_json_load_says(place, entries, before, after, indent, is_a
     assert all(0 <= share <= 1 for share in shares)
 
 
+def test_a_byte_order_mark_is_skipped_and_progress_is_told(place, monkeypatch):
+    monkeypatch.setattr(foreign, "CHUNK", 4)
+    place.write_bytes(codecs.BOM_UTF8 + b'{"results": [{"a": 1}]}')
+    shares: list[float] = []
+    index = index_foreign(place, lambda entry: None, shares.append)
+    assert index.entry(0) == {"a": 1}
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] <= 1
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
