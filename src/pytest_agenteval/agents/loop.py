@@ -44,8 +44,8 @@ class LoopThread:
             task.append(made)
             made.add_done_callback(lambda done: _hand_over(done, future))
 
-        loop.call_soon_threadsafe(begin)
-        try:
+        try:  # from here on: the agent may run, and Ctrl-C come, before call_soon_threadsafe has returned
+            loop.call_soon_threadsafe(begin)
             result, error = future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
         except WaitTimeout:
             if not future.done():
