@@ -24,9 +24,13 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A running browser; skips, naming Chromium, where there is none."""
+    """A running browser; skips, naming Chromium, where there is none.
+
+    Not for the session: while Playwright is there, its event loop counts as running in this thread, and
+    ``asyncio.run`` in another module's tests would be refused.
+    """
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("Chromium is not installed (apt-get install chromium)")

@@ -45,6 +45,13 @@ def test_on_a_phone(browser: Browser, home: str, addresses: dict[str, str]) -> N
         assert window.sideways <= 0, address
 
 
+def follow(page: Any, step: Callable[[], object]) -> None:
+    """Take a step that leads to another page, and wait until that one is there."""
+    before = page.url
+    step()
+    page.wait_for_url(lambda url: url != before)
+
+
 def background(window: Window) -> str:
     return str(window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
@@ -68,7 +75,7 @@ def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: P
     page.goto(f"{home}/runs/{jaffle_results.stem}")
     rows = page.locator("table.results tbody tr")
     expect(rows).to_have_count(44)
-    page.get_by_role("link", name="Failures 6").click()
+    follow(page, page.get_by_role("link", name="Failures 6").click)
     assert "show=failures" in page.url
     expect(rows).to_have_count(6)
     page.get_by_role("searchbox").fill("fan_out")
@@ -80,12 +87,12 @@ def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: P
     page.go_back()
     expect(rows).to_have_count(6)
     page.goto(f"{home}/runs/{jaffle_results.stem}")
-    page.get_by_role("link", name="demo:careful", exact=True).first.click()
+    follow(page, page.get_by_role("link", name="demo:careful", exact=True).first.click)
     assert "model=demo%3Acareful" in page.url
     expect(rows).to_have_count(22)
-    page.get_by_role("link", name="only demo:careful").click()
-    page.get_by_role("link", name="Cost").click()
-    page.get_by_role("link", name="Cost").click()
+    follow(page, page.get_by_role("link", name="only demo:careful").click)
+    follow(page, page.get_by_role("link", name="Cost").click)
+    follow(page, page.get_by_role("link", name="Cost").click)
     assert "sort=-cost" in page.url
     costs = [float(text.strip("$-") or 0) for text in page.locator("td[data-label=Cost]").all_inner_texts()]
     assert costs == sorted(costs, reverse=True)
@@ -94,15 +101,14 @@ def test_filters_search_and_order(browser: Browser, home: str, jaffle_results: P
 def test_steps_stay_within_the_filter(browser: Browser, home: str, jaffle_results: Path) -> None:
     page = browser.window(home).page
     page.goto(f"{home}/runs/{jaffle_results.stem}?show=failures")
-    page.locator("table.results tbody th a").first.click()
+    follow(page, page.locator("table.results tbody th a").first.click)
     seen = []
     for _ in range(3):
         seen.append(page.locator("h1").inner_text())
-        page.keyboard.press("n")
-        page.wait_for_load_state()
+        follow(page, lambda: page.keyboard.press("n"))
     assert seen == ["never_ordered", "never_ordered", "instalments"]
-    page.keyboard.press("p")
-    page.wait_for_load_state()
+    follow(page, lambda: page.keyboard.press("p"))
+    assert page.locator("h1").inner_text() == "instalments"
     page.keyboard.press("u")
     page.wait_for_url("**show=failures**")
 
@@ -151,8 +157,8 @@ def test_without_scripts(
 ) -> None:
     page = browser.window(home, scripts=False).page
     page.goto(f"{home}/runs/{jaffle_results.stem}")
-    page.get_by_role("link", name="Failures 6").click()
-    page.locator("table.results tbody th a").first.click()
+    follow(page, page.get_by_role("link", name="Failures 6").click)
+    follow(page, page.locator("table.results tbody th a").first.click)
     assert page.locator("h1").inner_text() == "never_ordered"
     assert not page.locator("button.theme").is_visible()
     place = write_html(read_document(few), tmp_path / "report.html")
@@ -282,18 +288,16 @@ def test_a_verdict_and_a_saved_test(browser: Browser, outputs: Path, results: Pa
         page.get_by_label("Because").select_option("the case is wrong")
         page.get_by_label("Note").fill("by month & <channel>")
         page.get_by_role("button", name="Keep").click()
-        assert (
-            "A person says passed (the case is wrong): by month & <channel>"
-            in page.locator("main").inner_text()
-        )
+        main = page.locator("main")
+        expect(main).to_contain_text("A person says passed (the case is wrong): by month & <channel>")
         held = json.loads(results.with_suffix(".overrides.json").read_text())["overrides"]
         assert [value["label"] for value in held.values()] == ["the case is wrong"]
         page.get_by_label("take my verdict back").check()
         page.get_by_role("button", name="Keep").click()
-        assert "A person says" not in page.locator("main").inner_text()
+        expect(main).not_to_contain_text("A person says")
         page.get_by_label("Name").fill("by month and channel")
         page.get_by_role("button", name="Save as test").click()
-        assert "Saved as tests/revenue/by_month_and_channel.yml" in page.locator("main").inner_text()
+        expect(main).to_contain_text("Saved as tests/revenue/by_month_and_channel.yml")
         assert (outputs.parents[1] / "tests" / "revenue" / "by_month_and_channel.yml").is_file()
 
 
@@ -305,7 +309,7 @@ def test_a_test_from_nao_needs_its_prompt(browser: Browser, outputs: Path) -> No
         page.goto(f"{home}/runs/results_1case_pass/attempts/1")
         page.get_by_label("Prompt").fill("What is the revenue?")
         page.get_by_role("button", name="Save as test").click()
-        assert "Saved as tests/total_revenue.yml" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("Saved as tests/total_revenue.yml")
         assert "prompt: What is the revenue?" in (outputs.parent / "total_revenue.yml").read_text()
 
 
