@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -352,9 +353,34 @@ def test_exit_in_an_agent_is_its_error_and_ctrl_c_passes(thread):
         ask(runtime, interrupted)
     with pytest.raises(AgentFailed, match=r"the agent called pytest\.skip: not today; skip"):
         ask(runtime, lambda prompt: pytest.skip("not today"))
+    with pytest.raises(AgentFailed, match=r"the agent called pytest\.fail: no answer \(") as caught:
+        ask(runtime, lambda prompt: pytest.fail("no answer"))
+    assert "skip" not in str(caught.value)
     with pytest.raises(pytest.fail.Exception, match="from pytest-timeout"):
         ask(runtime, lambda prompt: pytest.fail("Timeout (>3.0s) from pytest-timeout."))
     assert runtime.shutdown() == ()
+
+
+def test_a_group_of_exceptions_says_what_is_in_it(runtime):
+    async def agent(prompt):
+        async with asyncio.TaskGroup() as group:
+            for number in range(5):
+                group.create_task(fails(number))
+
+    async def fails(number):
+        if number == 4:
+            raise ExceptionGroup("inner", [KeyError("price")])
+        raise ValueError(f"no rate {number}")
+
+    with pytest.raises(AgentFailed) as caught:
+        ask(runtime, agent)
+    text = re.sub(r" \([^()]*test_agent_calling\.py:\d+\)", "", str(caught.value))
+    assert text == (
+        "ExceptionGroup: unhandled errors in a TaskGroup (5 sub-exceptions): ValueError: no rate 0; "
+        "ValueError: no rate 1; ValueError: no rate 2; and 2 more"
+    )
+    with pytest.raises(AgentFailed, match=r"sub-exception\): KeyError: 'price' \("):
+        ask(runtime, lambda prompt: asyncio.run(fails(4)))
 
 
 def test_sqlite_in_another_thread_gets_a_hint():

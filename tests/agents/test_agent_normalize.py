@@ -118,12 +118,15 @@ class Strange:
 @pytest.mark.parametrize(
     ("raw", "named"),
     [
-        (None, "returned None (did it forget to return its answer?); allowed: text, rows"),
-        ({1, 2}, "returned a set; allowed:"),
-        ({"a": 1}, "returned a dict (one row is [{...}], an answer is Answer(...)); allowed:"),
-        ([{"a": 1}, 2], "returned a list that holds int; allowed:"),
-        (("text", [1]), "returned a tuple that holds str; allowed:"),
-        (Strange(), "returned a Strange; allowed:"),
+        (
+            None,
+            "returned None (did it forget to return its answer?): my agent (conftest.py:3); allowed: text",
+        ),
+        ({1, 2}, "returned a set: my agent"),
+        ({"a": 1}, "returned a dict (one row is [{...}], an answer is Answer(...)): my agent"),
+        ([{"a": 1}, 2], "returned a list that holds int: my agent"),
+        (("text", [1]), "returned a tuple that holds str: my agent"),
+        (Strange(), "returned a Strange: my agent"),
         (Answer(data={"a": [1]}), "returned an Answer whose data is a dict"),
         (Answer(data="x"), "returned an Answer whose data is a str; allowed: a list of dicts, a DataFrame"),
         (Answer(tool_calls=("x",)), "returned a tool call that is a str; allowed: a ToolCall, or a dict"),
@@ -139,7 +142,8 @@ class Strange:
 def test_another_type_is_an_error_naming_it_and_what_is_allowed(raw, named):
     with pytest.raises(AgentFailed) as caught:
         normalize(raw, "my agent (conftest.py:3)")
-    assert str(caught.value).startswith("my agent (conftest.py:3) returned ")
+    # what is wrong comes first, or behind one place
+    assert str(caught.value).startswith(("the agent returned ", "my agent (conftest.py:3) returned "))
     assert named in str(caught.value)
 
 

@@ -19,8 +19,8 @@ def call(data: Any = None, columns: list[str] | None = None, **fields: Any) -> T
     return ToolCall(fields.pop("name", "execute_sql"), result=fields.pop("result", result), **fields)
 
 
-def answer(*calls: ToolCall, data: Any = None, text: str = "") -> Answer:
-    return Answer(text=text, data=data, tool_calls=calls)
+def answer(*calls: ToolCall, data: Any = None, text: str = "", value: Any = None) -> Answer:
+    return Answer(text=text, data=data, value=value, tool_calls=calls)
 
 
 A = call([{"a": 1}], ["a"], args={"sql_query": "SELECT a"})
@@ -57,6 +57,16 @@ def test_the_only_query_is_the_answer_whatever_its_names():
 def test_without_a_query_there_is_no_data():
     found = extract(answer(call(status="error"), call(result="done"), text="42"), expected_columns=["a"])
     assert (found.table, found.source) == (None, "none")
+
+
+def test_one_value_is_a_table_where_one_column_is_asked_for():
+    found = extract(answer(value=300), expected_columns=["n"])
+    assert (found.table.names, rows(found), found.source) == (["n"], [(300,)], "given")
+    assert rows(extract(answer(A, value=300), expected_columns=["n"], mode="given")) == [(300,)]
+    # a query's table says more, and one value is no row of two columns
+    assert rows(extract(answer(A, value=300), expected_columns=["n"])) == [(1,)]
+    assert extract(answer(value=300), expected_columns=["n", "m"]).table is None
+    assert extract(answer(value=300)).table is None
 
 
 def test_several_queries_and_no_model_cannot_be_decided():

@@ -66,7 +66,7 @@ EXPECTED: dict[str, tuple[str, str | None, str]] = {
     "hang": ("error", "timeout", "nao server did not answer in time: nothing of its answer had come"),
     "one byte per second": ("error", "timeout", "nao server did not answer in time: "),
     "truncated": ("error", "agent", "nao server dropped the connection in the middle of its answer"),
-    "dropped": ("error", "agent", "nao server dropped the connection before it answered"),
+    "dropped": ("error", "agent", " dropped the connection before it answered; see its log"),
     "error object": ("error", "agent", "answered HTTP 200 with an error: no credits left"),
     "html": ("error", "agent", "answered HTTP 200 with an HTML page ('Sign in'), JSON was expected"),
     "broken arguments": ("failed", None, "no data returned"),

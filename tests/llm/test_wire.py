@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import struct
 import subprocess
@@ -110,10 +111,12 @@ def test_one_deadline_over_all_tries(raw, way: str) -> None:
         send(wire, raw.url, seconds=1.5)
     took = time.monotonic() - began
     wire.close()
-    assert 1.4 <= took <= 2.0
+    assert 1.4 <= took <= 3.0
     text = str(caught.value)
     assert text.startswith("nao server did not answer in time: ")
-    assert f"after {took:.0f}" in text or "after 1.5 s" in text
+    said = re.search(r"after ([\d.]+) s, request 2", text)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(took, abs=0.4)
     assert caught.value.answer is not None
     statuses = [attempt.status for attempt in caught.value.answer.wire_attempts]
     assert statuses == [503, None]
@@ -163,11 +166,13 @@ def test_a_dropped_connection(raw, wire) -> None:
     raw.says(reset, lambda connection: None, OK)
     reply = send(wire, raw.url)
     assert [attempt.status for attempt in reply.attempts] == [None, None, 200]
-    assert reply.attempts[0].error == "nao server dropped the connection before it answered"
+    assert reply.attempts[0].error == (
+        f"nao server at {raw.url}/api dropped the connection before it answered; see its log"
+    )
     raw.says(then=lambda connection: None)
     with pytest.raises(AgentFailed) as caught:
         send(wire, raw.url)
-    assert str(caught.value) == "nao server dropped the connection before it answered (tried 3 times)"
+    assert str(caught.value) == f"{reply.attempts[0].error} (tried 3 times)"
     assert not isinstance(caught.value, AgentTimeout)
 
 

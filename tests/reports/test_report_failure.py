@@ -89,6 +89,14 @@ def test_an_error_names_its_stage_and_keeps_its_lines() -> None:
     assert lines[:2] == ["error in stage agent: RuntimeError: \\x1b[31mdown", "conftest.py:3"]
 
 
+def test_the_middle_of_a_long_error_is_left_to_the_results() -> None:
+    found = attempt(verdict="error", stage="agent", error="ValueError: " + "word " * 10_000 + "end")
+    lines = failure_text(case(), CaseResult("error", "m", [found])).splitlines()
+    assert len(lines) < 50
+    assert lines[20] == "  … 628 more lines, all in the results"
+    assert lines[40].endswith("end")
+
+
 def test_what_was_said_stands_in_for_a_table() -> None:
     found = attempt(answer=Answer(text="I do not know. " * 60))
     lines = failure_text(case(), CaseResult("failed", "m", [found])).splitlines()

@@ -50,11 +50,31 @@ def failed(error: BaseException, root: Path | None = None, logs: str = "") -> Ag
     if isinstance(error, SystemExit):
         shown = f"the agent called exit ({shown})"
     elif name in _OUTCOMES and hasattr(error, "pytrace"):
-        shown = f"the agent called pytest.{_OUTCOMES[name]}: {text}; skip in the case's file or a fixture"
+        advice = "" if name == "Failed" else f"; {_OUTCOMES[name]} in the case's file or a fixture"
+        shown = f"the agent called pytest.{_OUTCOMES[name]}: {text}{advice}"
+    elif isinstance(error, BaseExceptionGroup):
+        shown += f": {_members(error, root)}"
     place = where(error.__traceback__, root)
     made = AgentFailed(shown + (f" ({place})" if place else "") + _hint(shown))
     made.logs = logs
     return made
+
+
+def _members(group: BaseExceptionGroup[BaseException], root: Path | None, most: int = 3) -> str:
+    """What the exceptions in a group say: the cause is there, not in the group's own text."""
+    leaves: list[BaseException] = []
+    pending: list[BaseException] = [group]
+    while pending:
+        error = pending.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            pending[:0] = error.exceptions
+        else:
+            leaves.append(error)
+    said = []
+    for error in leaves[:most]:
+        place = where(error.__traceback__, root)
+        said.append(f"{type(error).__name__}: {safe_str(error)}" + (f" ({place})" if place else ""))
+    return "; ".join(said) + (f"; and {len(leaves) - most} more" if len(leaves) > most else "")
 
 
 def overdue(timeout: float, place: str | None, logs: str = "") -> AgentTimeout:

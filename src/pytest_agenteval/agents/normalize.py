@@ -38,7 +38,9 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
     value = plain(raw) if _is_scalar(raw) else None
     if value is not None:
         return Answer(text=safe_str(value), value=value)
-    raise AgentFailed(f"{place} returned {_named(raw)}; allowed: {ALLOWED}")
+    # what is wrong first: where a line is cut, it is cut behind it
+    source = "" if place == "the agent" else f": {place}"
+    raise AgentFailed(f"the agent returned {_named(raw)}{source}; allowed: {ALLOWED}")
 
 
 def _is_scalar(raw: Any) -> bool:

@@ -43,7 +43,7 @@ def extract(
     bounds = limits or ExtractionLimits()
     expected = tuple(expected_columns or ())
     if mode == "given":
-        return _given(answer) or NOTHING
+        return _given(answer) or _value(answer, expected) or NOTHING
     if mode == "json":
         return by_json(answer, _needed(model, mode), question, expected, bounds)
     queries = [query for query in executed_queries(answer, sql_tools) if query.table is not None]
@@ -54,7 +54,7 @@ def extract(
     if found is not None:
         return found
     if not queries:
-        return NOTHING
+        return (_value(answer, expected) if mode == "auto" else None) or NOTHING
     if mode == "auto" and model is not None:
         return by_query(queries, model, question, expected, bounds, answer.text)
     raise ExtractionFailed(_undecided(queries, expected))
@@ -62,6 +62,13 @@ def extract(
 
 def _given(answer: Answer) -> Extraction | None:
     return Extraction(answer.data, "given") if isinstance(answer.data, Table) else None
+
+
+def _value(answer: Answer, expected: Sequence[str]) -> Extraction | None:
+    """The one value that an agent gave instead of a table, where one column is asked for."""
+    if answer.value is None or len(expected) != 1:
+        return None
+    return Extraction(Table.from_rows(expected, [[answer.value]], [None]), "given")
 
 
 def _matched(

@@ -310,7 +310,7 @@ def _describe(call: _Call, error: Exception) -> _Lost:
     if isinstance(error, httpcore.ProxyError):
         return _Lost(f"the proxy on the way to {call.service} refused: {said}", final=True)
     if not call.answering:
-        return _Lost(f"{call.service} dropped the connection before it answered")
+        return _Lost(f"{call.service} at {where} dropped the connection before it answered; see its log")
     if call.expected is not None:
         amount = f"{call.received:,} of {call.expected:,} bytes"
     else:

@@ -35,8 +35,16 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
     """The machinery's own words, after the stage that failed."""
     first, *more = (attempt.error or attempt.message).splitlines() or [""]
     stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
-    yield from textwrap.wrap(safe(stage + first), width, subsequent_indent="  ") or [""]
-    yield from map(safe, more)
+    yield from _cut(textwrap.wrap(safe(stage + first), width, subsequent_indent="  ") or [""])
+    yield from _cut(list(map(safe, more)))
+
+
+def _cut(lines: list[str], most: int = 40) -> list[str]:
+    """The beginning and the end of many lines; the results hold all of them."""
+    if len(lines) <= most:
+        return lines
+    half = most // 2
+    return [*lines[:half], f"  … {len(lines) - 2 * half:,} more lines, all in the results", *lines[-half:]]
 
 
 def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
