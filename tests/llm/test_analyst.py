@@ -206,8 +206,50 @@ def test_another_kind_of_database(house, raw) -> None:
     assert "SQL dialect: sqlite" in raw.bodies()[0]["messages"][0]["content"]
 
 
+def test_a_call_that_is_made_again_is_told_and_ends_the_queries(house, raw) -> None:
+    wrong = ("execute_sql", {"sql_query": "SELECT nope FROM orders"})
+    raw.says(then=said("The error says so.", wrong))
+    answer = house.ask()
+    # once, three times again, and the last word
+    assert (len(answer.tool_calls), answer.steps) == (4, 5)
+    assert "You have made this very call" not in told(raw, 1)[0]
+    assert told(raw, 2)[1].endswith(
+        "\nYou have made this very call before, and it will fail again. Write another query; "
+        "describe_table tells which columns a table has."
+    )
+    assert raw.bodies()[-1]["messages"][-1]["content"].startswith("No more tools can be called.")
+    raw.requests.clear()
+    raw.says(said(None, QUERY), said(None, QUERY), then=said("29,850"))
+    assert house.ask().text == "29,850"
+    assert told(raw, 2)[1].endswith("and the result is the same. Answer the question now.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "execute_sql", "arguments": {"sql_query": "SELECT 1 AS n"}}',
+        '```json\n{"name": "execute_sql", "parameters": {"sql_query": "SELECT 1 AS n"}}\n```',
+    ],
+)
+def test_a_call_that_is_said_instead_of_made_is_made(house, raw, text: str) -> None:
+    raw.says(said(text), said("one"))
+    answer = house.ask()
+    assert (answer.text, answer.tool_calls[0].result["data"]) == ("one", [{"n": 1}])
+    spoken, tool = raw.bodies()[1]["messages"][-2:]
+    assert spoken["tool_calls"][0]["id"] == tool["tool_call_id"] == "spoken_1"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "drop", "arguments": {}}', '{"total": 3}', '{"name": "execute_sql"}', "{so it is}"]
+)
+def test_json_that_is_no_call_is_the_answer(house, raw, text: str) -> None:
+    raw.says(said(text))
+    assert house.ask().text == text
+
+
 def test_the_last_word_comes_without_tools(house, raw) -> None:
-    raw.says(then=said("again", QUERY))
+    turns = [said("again", ("execute_sql", {"sql_query": f"SELECT {n} AS n"})) for n in range(12)]
+    raw.says(*turns, then=said("again", QUERY))
     answer = house.ask()
     assert len(raw.requests) == 13
     assert len(answer.tool_calls) == 12

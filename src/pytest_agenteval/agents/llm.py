@@ -7,6 +7,7 @@ context files. Its whole trace is the answer's: every call, every row, tokens, c
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,9 @@ from pytest_agenteval.types import Answer, ChatModel, Completion, Task, ToolCall
 TURNS = 12
 """Model turns in which the analyst may call tools; the last word then comes without tools."""
 
+REPEATS = 3
+"""Calls the model may make again word for word; then, too, the last word comes."""
+
 MAX_TOKENS = 4096
 DEFAULT_CONTEXT = ("RULES.md",)
 
@@ -36,7 +40,11 @@ unrounded.
 - Then answer in one or two sentences. If the data cannot answer the question, say so plainly."""
 
 WRITTEN = re.compile(r"```(?:sql)?\s*(?:--.*\s*)*(?:select|with)\b", re.IGNORECASE)
+FENCES = re.compile(r"^```(?:json)?\s*|\s*```$")
 NOT_RUN = "That query has not been run. Call execute_sql with it, then answer."
+AGAIN = "You have made this very call before, and {outcome}"
+AGAIN_FAILED = "it will fail again. Write another query; describe_table tells which columns a table has."
+AGAIN_DONE = "the result is the same. Answer the question now."
 LAST_WORD = "No more tools can be called. Answer the question now with what you have found."
 
 
@@ -101,6 +109,13 @@ class Trace:
     usages: list[Usage | None] = field(default_factory=list)
     costs: list[float | None] = field(default_factory=list)
     wire: list[WireAttempt] = field(default_factory=list)
+    repeats: int = 0
+
+    def made(self, call: ToolCall) -> bool:
+        """Whether the same tool was called with the same arguments before; such calls are counted."""
+        again = any((done.name, done.args) == (call.name, call.args) for done in self.calls)
+        self.repeats += again
+        return again
 
     def add(self, done: Completion) -> None:
         """One model turn."""
@@ -159,6 +174,8 @@ class Analyst:
         reminded = False
         try:
             for _ in range(TURNS):
+                if trace.repeats >= REPEATS:
+                    break
                 done = self._turn(task, model, messages, offered, trace)
                 if not done.tool_calls:
                     if not reminded and _only_wrote(done, trace):
@@ -203,6 +220,8 @@ class Analyst:
     ) -> Completion:
         done = model.complete(messages, tools=tools, max_tokens=MAX_TOKENS, deadline=task.limits.deadline)
         trace.add(done)
+        if not done.tool_calls and (call := _spoken(done.text, tools, len(trace.usages))) is not None:
+            done = replace(done, text="", tool_calls=(call,))
         said: dict[str, Any] = {"role": "assistant", "content": done.text}
         if done.tool_calls:
             said["tool_calls"] = done.tool_calls
@@ -228,8 +247,10 @@ class Analyst:
                 done, told, asks = replace(call, result={"success": True}), "The user has been asked.", True
             else:
                 done, told = _carried_out(call, tools)
-            trace.calls.append(done)
             failed = done.status == "error"
+            if trace.made(call):
+                told += "\n" + AGAIN.format(outcome=AGAIN_FAILED if failed else AGAIN_DONE)
+            trace.calls.append(done)
             shown = f"Error: {told}" if failed else told
             messages.append({"role": "tool", "tool_call_id": call.id, "content": shown, "is_error": failed})
         return asks
@@ -244,6 +265,21 @@ def _carried_out(call: ToolCall, tools: SqlTools) -> tuple[ToolCall, str]:
     except ToolFailed as error:
         return replace(call, status="error", error=str(error)), str(error)
     return replace(call, result=result), told
+
+
+def _spoken(text: str, tools: Sequence[Mapping[str, Any]], turn: int) -> ToolCall | None:
+    """The call in a text that is nothing but a call as JSON: small models answer so instead of calling."""
+    bare = FENCES.sub("", text.strip())
+    if not bare.startswith("{"):
+        return None
+    try:
+        form = json.loads(bare)
+    except ValueError:
+        return None
+    arguments = form.get("arguments", form.get("parameters"))
+    if form.get("name") not in [tool["name"] for tool in tools] or not isinstance(arguments, dict):
+        return None
+    return ToolCall(form["name"], arguments, id=f"spoken_{turn}")
 
 
 def _only_wrote(done: Completion, trace: Trace) -> bool:
