@@ -102,8 +102,9 @@ class Live:
             import tempfile
 
             from pytest_agenteval.options import run_of
+            from pytest_agenteval.scratch import scratch_prefix
 
-            handle, name = tempfile.mkstemp(prefix="agenteval-")
+            handle, name = tempfile.mkstemp(prefix=scratch_prefix())
             with open(handle, "w", encoding="ascii") as file:
                 file.write(self.run_id)
             self.token = Path(name)

@@ -19,6 +19,7 @@ from pytest_agenteval.redaction import Redactor
 from pytest_agenteval.results.folder import RunFolder, output_folder
 from pytest_agenteval.results.journal import Journal
 from pytest_agenteval.results.records import PlannedItem
+from pytest_agenteval.scratch import scratch_prefix
 from pytest_agenteval.settings import Settings
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ class Run:
 
     def _new_folder(self) -> RunFolder:
         if not self.process.local:  # on another machine: for snapshots only, the lines travel
-            return RunFolder(Path(tempfile.mkdtemp(prefix="agenteval-")), self.process.run_id)
+            return RunFolder(Path(tempfile.mkdtemp(prefix=scratch_prefix())), self.process.run_id)
         earlier = self.process.earlier
         if earlier is not None and Path(earlier).is_dir():
             return RunFolder.resume(Path(earlier), self.process.run_id)
@@ -388,6 +389,9 @@ class Run:
         if "models" in self.__dict__:
             self.models.wire.close()
         self.close_journal()
-        if self._folder is not None and not self.process.local:
-            self._folder.remove()
+        if not self.process.local:
+            if self._folder is not None:
+                self._folder.remove()
+        elif self.process.name == "main" and (folder := self.find_folder()) is not None:
+            folder.remove_copies()  # this process is the last; what else there is, a resumed run needs
         return abandoned

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -104,21 +105,44 @@ def test_a_resumed_run_goes_on_in_its_folder_with_later_numbers(outputs):
     assert RunFolder.open(first.path).token != "b"
 
 
-def test_a_folder_knows_whether_its_run_goes_on(outputs, monkeypatch):
-    folder = RunFolder.reserve(outputs, NOW)
-    assert folder.running
+@pytest.fixture(scope="module")
+def dead_pid() -> int:
     done = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
-    session = folder.path / "session.json"
-    facts = json.loads(session.read_text())
-    for changed, running in (({"pid": int(done.stdout)}, False), ({"host": "elsewhere"}, False), ({}, True)):
-        session.write_text(json.dumps({**facts, **changed}))
-        assert folder.running is running
-    monkeypatch.setattr(module.os, "kill", lambda pid, signal: (_ for _ in ()).throw(PermissionError()))
-    assert folder.running  # another user's
-    session.write_text("{}")
-    assert not folder.running
+    return int(done.stdout)
+
+
+def with_copies(outputs: Path, session: dict[str, object], pids: tuple[int, ...] = ()) -> Path:
+    """A run's folder with a copy of a database, as it is after a kill -9."""
+    folder = RunFolder.reserve(outputs, NOW)
+    facts = json.loads((folder.path / "session.json").read_text())
+    (folder.path / "session.json").write_text(json.dumps({**facts, **session}))
+    (folder.path / "databases" / "pids").mkdir(parents=True)
+    (folder.path / "databases" / "data.duckdb").touch()
+    for pid in pids:
+        (folder.path / "databases" / "pids" / str(pid)).touch()
+    (folder.path / "main.jsonl").write_text("{}\n")
+    return folder.path
+
+
+def test_a_new_run_removes_the_copies_of_killed_ones_and_of_no_other(outputs, dead_pid):
+    gone = with_copies(outputs, {"pid": dead_pid}, (dead_pid,))
+    kept = [
+        with_copies(outputs, {}),
+        with_copies(outputs, {"pid": 1}),  # somebody else's process
+        with_copies(outputs, {"pid": dead_pid, "host": "elsewhere"}),
+        with_copies(outputs, {"pid": dead_pid}, (dead_pid, os.getpid())),  # the worker died, the run goes on
+    ]
+    RunFolder.reserve(outputs, NOW)
+    assert sorted(path.name for path in gone.iterdir()) == ["main.jsonl", "session.json"]
+    assert [(path / "databases" / "data.duckdb").exists() for path in kept] == [True] * 4
+
+
+def test_a_resumed_run_copies_databases_anew(outputs):
+    path = with_copies(outputs, {"host": "elsewhere"})
+    RunFolder.resume(path)
+    assert sorted(entry.name for entry in path.iterdir()) == ["main.jsonl", "session.json"]
 
 
 def test_an_output_folder_that_cannot_be_made_is_an_os_error(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
 import tempfile
 from pathlib import Path
@@ -52,6 +53,28 @@ def test_where_nothing_takes_a_line_it_is_said_to_be_lost(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone too"))
     with pytest.raises(JournalFailed, match="neither does the folder for temporary files: the last answer"):
         LineFile(tmp_path / "gone", "gw0").write(b"1\n")
+
+
+@pytest.mark.parametrize("kept", [b"", b"1\n"])
+def test_a_full_folder_for_temporary_files_keeps_no_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bytes
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lines = LineFile(tmp_path / "gone", "gw0")
+    if kept:
+        with pytest.raises(JournalFailed):
+            lines.write(kept)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(JournalFailed, match="the last answer is lost"):
+            lines.write(b"2" * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.read_bytes() for path in tmp_path.glob("agenteval-*")] == ([kept] if kept else [])
+    with pytest.raises(JournalFailed):
+        lines.write(b"3\n")
+    assert [path.read_bytes() for path in tmp_path.glob("agenteval-*")] == [kept + b"3\n"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

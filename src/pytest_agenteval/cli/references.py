@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.place import Place, conftest_speaks
 from pytest_agenteval.errors import DatabaseError, Problem
+from pytest_agenteval.scratch import scratch_prefix
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
@@ -30,7 +31,7 @@ def run_references(place: Place, findings: Findings) -> None:
             "and only pytest can call it"
         )
         return
-    with tempfile.TemporaryDirectory(prefix="agenteval-check-") as folder:
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as folder:
         databases = Databases(
             sources,
             folder=Path(folder),

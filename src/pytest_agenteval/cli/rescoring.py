@@ -19,6 +19,7 @@ from pytest_agenteval.results.load import answer_of, table_of
 from pytest_agenteval.results.records import PlannedItem
 from pytest_agenteval.results.rows import Row
 from pytest_agenteval.results.verdicts import parse_rule
+from pytest_agenteval.scratch import scratch_prefix
 from pytest_agenteval.types import Answer, Attempt, CheckResult, Evidence, Extraction, Reference
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, li
     It is read from temporary files: write it inside the ``with``. ``place`` lies in the project whose
     cases are used. Raises ``SettingsError`` for a project that cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="agenteval-rescore-") as name:
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as name:
         folder = RunFolder.reserve(Path(name) / "outputs", datetime.now())
         rescorer = _Rescorer(_run(place, Path(name)))
         with Journal(folder, "main") as journal:

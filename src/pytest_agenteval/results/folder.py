@@ -14,8 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.scratch import alive
+
 RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
 SESSION = "session.json"
+COPIES = "databases"
+"""Where a run keeps its copies of databases."""
 RUN = "run.json"
 
 
@@ -52,6 +56,8 @@ class RunFolder:
             return found
         output_dir.mkdir(parents=True, exist_ok=True)
         ignore_in_git(output_dir)
+        for path in run_folders(output_dir):
+            cls.open(path).remove_stale_copies()
         prepared = output_dir / f".results-{os.getpid()}-{secrets.token_hex(4)}"
         prepared.mkdir()
         _write_json(prepared / SESSION, _facts(token, 0))
@@ -83,18 +89,15 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, token: str | None = None) -> RunFolder:
-        """Go on in the folder of an unfinished run: the next generation, under a new token."""
+        """Go on in the folder of an unfinished run: the next generation, under a new token.
+
+        Databases are copied anew: what is asked from now on sees them as they are now.
+        """
         last = cls.open(path)
+        last.remove_copies()
         new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
         _write_json(path / SESSION, _facts(new.token, new.generation))
         return new
-
-    @property
-    def running(self) -> bool:
-        """Whether the process that made or resumed the folder is still alive (on this machine)."""
-        session = _session(self.path)
-        pid = session.get("pid")
-        return session.get("host") == platform.node() and isinstance(pid, int) and _alive(pid)
 
     @property
     def document(self) -> Path:
@@ -122,6 +125,21 @@ class RunFolder:
     def remove(self) -> None:
         """Remove the folder: its document is complete."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_copies(self) -> None:
+        """Remove its copies of databases, which are as large as those are."""
+        shutil.rmtree(self.path / COPIES, ignore_errors=True)
+
+    def remove_stale_copies(self) -> None:
+        """The same for a run that was killed: on this machine, and no process of it is alive."""
+        copies = self.path / COPIES
+        if not copies.is_dir():
+            return
+        session = _session(self.path)
+        known = [session.get("pid"), *(int(p.name) for p in _entries(copies / "pids") if p.name.isdigit())]
+        pids = [pid for pid in known if isinstance(pid, int)]
+        if session.get("host") == platform.node() and not any(alive(pid) for pid in pids):
+            self.remove_copies()
 
 
 def run_folders(output_dir: Path) -> list[Path]:
@@ -169,16 +187,6 @@ def _newest_first(paths: Any) -> list[Path]:
 
 def _facts(token: str, generation: int) -> dict[str, Any]:
     return {"token": token, "generation": generation, "pid": os.getpid(), "host": platform.node()}
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it lives, and is somebody else's
-        return True
-    return True
 
 
 def _document(folder: Path) -> Path:

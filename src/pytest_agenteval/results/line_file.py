@@ -55,6 +55,9 @@ class LineFile:
             with open(self._rescue, "ab", buffering=0) as file:
                 _write_all(file, data)
         except OSError:
+            if self._rescue is not None and self._rescue.stat().st_size == 0:
+                self._rescue.unlink()
+                self._rescue = None
             return False
         return True
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.scratch import scratch_prefix
 
 if TYPE_CHECKING:
     from pytest_agenteval.settings import Settings
@@ -23,7 +24,7 @@ def ask_databases(
     notes: list[str] = []
     if not sources:
         return schemas, notes
-    with tempfile.TemporaryDirectory(prefix="agenteval-validate-") as folder:
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as folder:
         databases = Databases(
             sources,
             folder=Path(folder),
