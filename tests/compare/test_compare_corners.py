@@ -134,3 +134,9 @@ def test_combining_characters_take_no_room() -> None:
     found = both(one("VARCHAR", ["x\u0336y"]), one(None, ["z"]))
     line = next(line for line in render(found) if "x\u0336y" in line)
     assert line.index("z") - line.index("x") > 3
+
+
+def test_repeated_keys_that_only_one_side_holds() -> None:
+    expected = table(("k", "BIGINT", [1, 2, 2]), ("v", "DOUBLE", [1.5, 2.5, 3.5]))
+    found = both(expected, table(("k", None, [3, 1, 3]), ("v", None, [2.5, 1.5, 3.5])))
+    assert (found.matched, found.counts.equal) == (False, 1)

@@ -91,7 +91,9 @@ def rows_replaced(scene: Scene, alignment: Alignment) -> Diagnosis | None:
         kinds = {scene.kind(i).name for i in keys}
         if len(scene.lost) == size or not kinds <= set(DIMENSIONS):
             return None
-    lost, spare = scene.only(keys)
+    # the key tells rows apart and has no tolerance: one that both sides hold belongs to one row on each
+    shared = len(scene.join(keys, scene.lost, scene.spare))
+    lost, spare = len(scene.lost) - shared, len(scene.spare) - shared
     return rows_differ_text(scene, lost, spare) if lost and spare else None
 
 

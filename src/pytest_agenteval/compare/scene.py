@@ -159,11 +159,6 @@ class Scene(ABC):
         """Rows that differ from the row at the same place (both sides have as many)."""
         ...
 
-    @abstractmethod
-    def only(self, positions: Sequence[int]) -> tuple[int, int]:
-        """How many values of these columns (which have no tolerance) only one side holds."""
-        ...
-
     def suspects(self, alignment: Any) -> list[int]:
         """Columns that may be to blame alone, cheaply told."""
         return list(range(len(self.pairs)))
@@ -305,11 +300,6 @@ class PlainScene(Scene):
     def _all_codes(self, positions: Sequence[int], expected: bool) -> set[Hashable]:
         rows = range(self.expected_rows if expected else self.actual_rows)
         return set(self._codes(positions, expected, rows))
-
-    def only(self, positions: Sequence[int]) -> tuple[int, int]:
-        """How many values of these columns (which have no tolerance) only one side holds."""
-        mine, theirs = self._all_codes(positions, True), self._all_codes(positions, False)
-        return len(mine - theirs), len(theirs - mine)
 
     def join(
         self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]

@@ -21,6 +21,7 @@ from pytest_agenteval.compare.vector_texts import BLOCK
 from pytest_agenteval.compare.vectors import Keys
 
 Rows = NDArray[np.int64]
+Ids = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 @dataclass(slots=True)
@@ -38,6 +39,27 @@ class VectorPairing:
         return np.flatnonzero(self.partner < 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Rows of both sides in the order of their ids, those ids, and whether they are the same bag."""
+
+    e: Rows
+    a: Rows
+    own: NDArray[np.uint64]
+    others: NDArray[np.uint64]
+    same: bool
+
+    @classmethod
+    def of(cls, ids: Ids, es: Rows | None, as_: Rows | None) -> _Sorted:
+        """Sort rows (``None``: all) by their ids."""
+        e, a = (
+            np.argsort(side) if rows is None else rows[np.argsort(side[rows])]
+            for side, rows in zip(ids, (es, as_), strict=True)
+        )
+        own, others = ids[0][e], ids[1][a]
+        return cls(e, a, own, others, bool(np.array_equal(own, others)))
+
+
 class Matcher:
     """Pairs all (or given) rows of two tables on some columns."""
 
@@ -49,22 +71,22 @@ class Matcher:
         columns = [*columns, VectorColumn(Keys(None, runs[0]), Keys(None, runs[1]))] if runs else columns
         self.left, self.right = leveled(columns, rows)
         self.exhausted = False
-        self._ids: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
-        self._orders: tuple[Rows, Rows, bool] | None = None
+        self._ids: Ids | None = None
+        self._all: _Sorted | None = None
 
-    def ids(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def ids(self) -> Ids:
         """The hash of every row's exact part, for both sides."""
         if self._ids is None:
             self._ids = hash_rows(self.left, self.rows[0]), hash_rows(self.right, self.rows[1])
         return self._ids
 
-    def _ordered(self, es: Rows | None, as_: Rows | None) -> tuple[Rows, Rows, bool]:
-        """Rows of both sides sorted by their hashes (kept for all rows), and whether these agree."""
+    def _ordered(self, es: Rows | None, as_: Rows | None) -> _Sorted:
+        """Rows of both sides sorted by their hashes (kept for all rows)."""
         if es is not None or as_ is not None:
-            return _sorted(*self.ids(), self._given(es, 0), self._given(as_, 1))
-        if self._orders is None:
-            self._orders = _sorted(*self.ids(), None, None)
-        return self._orders
+            return _Sorted.of(self.ids(), es, as_)
+        if self._all is None:
+            self._all = _Sorted.of(self.ids(), None, None)
+        return self._all
 
     def _given(self, rows: Rows | None, side: int) -> Rows:
         return np.arange(self.rows[side]) if rows is None else rows
@@ -76,14 +98,16 @@ class Matcher:
         if sizes[0] != sizes[1] and not full:
             return VectorPairing(partner, self._given(as_, 1), False)
         ids = self.ids()
-        e, a, same = self._ordered(es, as_)
+        if not full and es is None and as_ is None and ids[0].sum() != ids[1].sum():
+            return VectorPairing(partner, self._given(None, 1), False)
+        ordered = self._ordered(es, as_)
         es, as_ = self._given(es, 0), self._given(as_, 1)
-        if same and not self._equal(e, a):
-            ids = exact_ids(self.left, self.right, self.rows)
-            e, a, same = _sorted(*ids, es, as_)
+        if ordered.same and not self._equal(ordered.e, ordered.a):
+            ordered = _Sorted.of(exact_ids(self.left, self.right, self.rows), es, as_)
+        same = ordered.same
         if not same and not full:
             return VectorPairing(partner, as_, False)
-        done = self._pair_groups(ids, e, a, partner, same, full)
+        done = self._pair_groups(ordered, partner, full)
         if not done:
             return VectorPairing(np.full(self.rows[0], -1, np.int64), as_, False, self.exhausted)
         if same and not self.exhausted and len(es) == self.rows[0] and bool((partner >= 0).all()):
@@ -96,6 +120,7 @@ class Matcher:
 
     def _pair_singles(self, e: Rows, a: Rows, partner: Rows, full: bool) -> bool:
         """Rows whose exact part is unique on either side: a number that does not fit is final."""
+        e, a = self._straight(e, a)
         good = close(self.rules, e, a, stop=not full)
         if bool(good.all()):
             partner[e] = a
@@ -105,11 +130,10 @@ class Matcher:
 
     def _straight(self, e: Rows, a: Rows) -> tuple[Rows, Rows]:
         """The same pairs in the order of the answered rows: one side is then read straight on."""
-        if len(a) != self.rows[1]:
-            return e, a
-        order = np.empty(len(a), np.int64)
+        order = np.full(self.rows[1], -1, np.int64)
         order[a] = e
-        return order, np.arange(len(a))
+        a = np.flatnonzero(order >= 0)
+        return order[a], a
 
     def _equal(self, e: Rows, a: Rows) -> bool:
         """Whether all exact parts agree along two orders of rows."""
@@ -124,27 +148,20 @@ class Matcher:
                 return False
         return True
 
-    def _pair_groups(
-        self,
-        ids: tuple[NDArray[np.uint64], NDArray[np.uint64]],
-        e: Rows,
-        a: Rows,
-        partner: Rows,
-        same: bool,
-        full: bool,
-    ) -> bool:
+    def _pair_groups(self, ordered: _Sorted, partner: Rows, full: bool) -> bool:
         """Pair group by group; False when no perfect pairing exists and ``full`` is off."""
-        sorted_e = ids[0][e]
-        apart = sorted_e[1:] != sorted_e[:-1]
-        if same and bool(apart.all()):
-            return self._pair_singles(*self._straight(e, a), partner, full)
-        first_e = np.flatnonzero(np.r_[True, apart][: len(sorted_e)])
-        groups, count_e = sorted_e[first_e], np.diff(np.r_[first_e, len(sorted_e)])
+        e, a, own, others, same = ordered.e, ordered.a, ordered.own, ordered.others, ordered.same
+        if _unique(own) and (same or _unique(others)):
+            if not same:
+                at, there = _found(own, others)
+                e, a = e[there], a[at[there]]
+            return self._pair_singles(e, a, partner, full)
+        first_e, count_e, own = _groups(own)
         first_a, count_a = first_e, count_e
         if not same:
-            sorted_a = ids[1][a]
-            first_a = np.searchsorted(sorted_a, groups, "left")
-            count_a = np.searchsorted(sorted_a, groups, "right") - first_a
+            first_a, count_a, others = _groups(others)
+            at, there = _found(own, others)
+            first_a, count_a = first_a[at], np.where(there, count_a[at], 0)
         if not self.rules:
             self._pair_in_order(e, a, first_e, count_e, first_a, count_a, partner)
             return True
@@ -267,15 +284,24 @@ class Matcher:
         return full or len(pairs_e) == len(e)
 
 
-def _sorted(
-    ids_e: NDArray[np.uint64], ids_a: NDArray[np.uint64], es: Rows | None, as_: Rows | None
-) -> tuple[Rows, Rows, bool]:
-    """Rows of both sides (``None``: all) sorted by their ids, and whether the ids are the same bag."""
-    e, a = (
-        np.argsort(ids) if rows is None else rows[np.argsort(ids[rows])]
-        for ids, rows in ((ids_e, es), (ids_a, as_))
-    )
-    return e, a, len(e) == len(a) and bool(np.array_equal(ids_e[e], ids_a[a]))
+def _groups(ordered: NDArray[np.uint64]) -> tuple[Rows, Rows, NDArray[np.uint64]]:
+    """Where the runs of equal ids begin in a sorted array, how long they are, and their ids."""
+    new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    first = np.flatnonzero(new)
+    return first, np.diff(first, append=len(ordered)), ordered[first]
+
+
+def _unique(ordered: NDArray[np.uint64]) -> bool:
+    """Whether no id of a sorted array stands there twice."""
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def _found(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> tuple[Rows, NDArray[np.bool_]]:
+    """Where ids stand among ``others`` (sorted, without repeats, not empty), and which of them do."""
+    at = np.searchsorted(others, ids)
+    np.minimum(at, len(others) - 1, out=at)
+    return at, others[at] == ids
 
 
 def _same(one: NDArray[Any] | None, two: NDArray[Any] | None, e: Rows, a: Rows) -> bool:

@@ -109,9 +109,11 @@ class VectorRule:
         """Where the numbers differ, exactly where both sides hold exact ones."""
         mine, theirs = self.expected, self.actual
         if mine.scaled is not None and theirs.scaled is not None:
+            left, right = mine.scaled[es], theirs.scaled[as_]
+            if mine.scale == theirs.scale:
+                return np.asarray(left != right)
             scale = max(mine.scale, theirs.scale)
             one, two = 10 ** (scale - mine.scale), 10 ** (scale - theirs.scale)
-            left, right = mine.scaled[es], theirs.scaled[as_]
             largest = max(int(np.abs(side).max()) if len(side) else 0 for side in (left, right))
             if largest * max(one, two) < 2**62:
                 return np.asarray(left * one != right * two)

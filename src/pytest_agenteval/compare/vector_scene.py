@@ -186,11 +186,6 @@ class VectorScene(Scene):
             self._hashes[key] = self.engine.matcher([self.pairs[i] for i in positions]).ids()
         return self._hashes[key]
 
-    def only(self, positions: Sequence[int]) -> tuple[int, int]:
-        """How many values of these columns (which have no tolerance) only one side holds."""
-        mine, theirs = (distinct(hashes) for hashes in self._both_hashes(positions))
-        return int((~among(mine, theirs)).sum()), int((~among(theirs, mine)).sum())
-
     def suspects(self, alignment: Alignment) -> list[int]:
         """Where a key aligns the rows: the one column that differs, or the key itself."""
         if not alignment.unique or not alignment.changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,11 @@ from pytest_agenteval.compare.cells import Reading
 from pytest_agenteval.compare.spelling import clean_text
 
 Ints = NDArray[np.int64]
-BLOCK = 32_768
+BLOCK = 16_000
 LONGEST_HASHED = 64
 BLANKS = "".join(chr(i) for i in range(0x3001) if chr(i).isspace())
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
-_BLANK_BYTES = np.array([chr(i).isspace() for i in range(256)])
+_LAST_BLANK = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class Texts:
 
     array: pa.Array
     words: NDArray[np.uint64]
-    starts: Ints
-    lengths: Ints
+    starts: NDArray[Any]
+    lengths: NDArray[Any]
     longest: int
 
     def differ(self, rows: Ints, other: Texts, others: Ints) -> bool:
@@ -44,7 +45,7 @@ class Texts:
                     return True
         return False
 
-    def _word(self, starts: Ints, at: int) -> NDArray[np.uint64]:
+    def _word(self, starts: NDArray[Any], at: int) -> NDArray[np.uint64]:
         found: NDArray[np.uint64] = self.words[np.minimum(starts + at, len(self.words) - 1)]
         return found
 
@@ -57,9 +58,8 @@ def hashed_texts(array: pa.Array) -> tuple[Ints, Texts] | None:
     wide = pa.types.is_large_string(array.type)
     _, offsets_buffer, data_buffer = array.buffers()
     every = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
-    offsets: Ints = every[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    starts = offsets[:-1]
-    lengths: Ints = offsets[1:] - starts
+    offsets = every[array.offset : array.offset + len(array) + 1]
+    starts, lengths = offsets[:-1], np.diff(offsets)
     data = np.zeros(int(offsets[-1]) + 8, np.uint8)
     data[: offsets[-1]] = np.frombuffer(data_buffer, np.uint8, int(offsets[-1]))
     longest = int(lengths.max())
@@ -73,10 +73,11 @@ def hashed_texts(array: pa.Array) -> tuple[Ints, Texts] | None:
     return out.view(np.int64), Texts(array, words, starts, lengths, longest)
 
 
-def _hash_block(words: NDArray[np.uint64], starts: Ints, lengths: Ints) -> NDArray[np.uint64]:
+def _hash_block(words: NDArray[np.uint64], starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.uint64]:
     out = lengths.astype(np.uint64)
+    shortest = int(lengths.min())
     for at in range(0, int(lengths.max()), 8):
-        live = slice(None) if at == 0 else np.flatnonzero(lengths > at)
+        live = slice(None) if at <= shortest else np.flatnonzero(lengths > at)
         part = out[live]
         part ^= words[starts[live] + at] & _BYTE_MASKS[np.minimum(lengths[live] - at, 8)]
         part *= np.uint64(0x9FB21C651E98DF25)
@@ -85,12 +86,12 @@ def _hash_block(words: NDArray[np.uint64], starts: Ints, lengths: Ints) -> NDArr
     return out
 
 
-def _has_outer_blanks(data: NDArray[np.uint8], starts: Ints, lengths: Ints) -> bool:
-    """Whether any text begins or ends with a blank (of the ASCII ones)."""
+def _has_outer_blanks(data: NDArray[np.uint8], starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
+    """Whether any text begins or ends with an ASCII blank (or a control character, as good as one here)."""
     full = slice(None) if bool((lengths > 0).all()) else lengths > 0
     first = starts[full]
     last = first + lengths[full] - 1
-    return bool(_BLANK_BYTES[data[first]].any() or _BLANK_BYTES[data[last]].any())
+    return any(int(data[at].min(initial=127)) <= _LAST_BLANK for at in (first, last))
 
 
 def holds_texts(array: pa.Array | None) -> bool:
