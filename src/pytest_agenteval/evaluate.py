@@ -159,6 +159,12 @@ def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Refe
             if reference.table.row_count:
                 rows = f"{reference.table.row_count:,} row{'s' * (reference.table.row_count > 1)}"
                 raise ReferenceFailed(f"outcome no_data, but the reference gives {rows}, expected 0")
+    if case.comparison:
+        from pytest_agenteval.checks.data import unknown_columns
+
+        every = [reference for references in (whole, *of_turns) for reference in references]
+        if (unknown := unknown_columns(case.comparison, names(every))) is not None:
+            raise ReferenceFailed(unknown)
     return whole, of_turns
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ class Ending:
     calls: str = ""
     gated: bool = False
     report: Path | None = None
+    resumed: str = ""
 
 
 def finish_or_tell(session: pytest.Session, ran: bool, hook: Hook) -> tuple[Ending | None, str | None]:
@@ -99,7 +101,19 @@ def finish_session(session: pytest.Session, hook: Hook) -> Ending | None:
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
     spent = calls.summary() if calls is not None else ""
-    return Ending(document, path, ending, spent, bool(gates), report)
+    return Ending(document, path, ending, spent, bool(gates), report, _resumed(run, document))
+
+
+def _resumed(run: Run, document: Document) -> str:
+    """What a resumed run went on with, and how many of its answers are older than it."""
+    from pytest_agenteval.reports.text import counted
+
+    if run.process.earlier is None:
+        return ""
+    times = [datetime.fromisoformat(row.answered_at) for row in document.rows if row.answered_at]
+    kept = sum(time < run.began for time in times)
+    name = Path(run.process.earlier).name
+    return f"went on with {name}: {counted(kept, 'answer')} taken over, {len(times) - kept:,} asked now"
 
 
 def _write_report(results: Path, place: Path) -> Path:
@@ -138,6 +152,8 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
             reporter.section(line.text)
         else:
             reporter.write_line(line.text, **({line.style: True} if line.style else {}))
+    if ending.resumed:
+        reporter.write_line(ending.resumed)
     if ending.report is not None:
         reporter.write_line(f"report: {_shown(ending.report, config)}")
     if ending.calls:

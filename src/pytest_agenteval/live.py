@@ -184,4 +184,6 @@ def live_line(scalars: dict[str, Any], spent: float) -> str:
         parts.append(f"{count} tool{'s' if count != 1 else ''}")
     if spent:
         parts.append(f"Σ ${spent:.2f}")
+    if count := len(scalars.get("warnings", ())):
+        parts.append(f"{count} warning{'s' if count != 1 else ''} (-rP)")
     return " · ".join(parts)

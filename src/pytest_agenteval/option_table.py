@@ -252,7 +252,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "resume",
         False,
-        "go on with the last run that was not finished",
+        "go on with the last run: ask only what has no finished answer",
         _yes_no,
         flag=True,
         places="c",

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ class Run:
         self._folder: RunFolder | None = None
         self._case_files: set[str] = set()
         self.begun = False
+        self.began = datetime.now(UTC)
 
     # -- cases ------------------------------------------------------------------------------
 

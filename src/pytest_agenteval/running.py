@@ -139,7 +139,15 @@ def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dic
         "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
         "tool_calls": sum(len(answer.tool_calls) for answer in answers),
         "attempts": len(result.attempts),
+        "warnings": [run.redactor.text(text) for text in _warnings(result)],
     }
+
+
+def _warnings(result: CaseResult) -> list[str]:
+    """What a match is to be looked at for, once each; what failed says everything itself."""
+    passed = [attempt for attempt in result.attempts if attempt.verdict == "passed"]
+    found = [text for attempt in passed if attempt.comparison for text in attempt.comparison.warnings]
+    return list(dict.fromkeys(found))
 
 
 def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
@@ -176,6 +184,8 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
             _say_why(report, scalars["message"])
         _tell(item, report, scalars)
+        if scalars["warnings"] and report.passed:
+            report.sections.append(("warnings of the comparison", "\n".join(scalars["warnings"])))
     run = run_of(item.config)
     lines = [] if run.process.local else run.journal.take_lines()
     if scalars is not None or lines:

@@ -22,8 +22,15 @@ class Fault:
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word nearest to ``word``, if one is near enough (``cutoff`` 0..1, difflib's ratio)."""
+    """The known word nearest to ``word``, if one is near enough (``cutoff`` 0..1, difflib's ratio).
+
+    The same letters in another order are near, however short the word is.
+    """
     by_lower = {name.lower(): name for name in known}
+    letters = sorted(word.lower())
+    for name in by_lower:
+        if sorted(name) == letters:
+            return by_lower[name]
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[near[0]] if near else None
 

@@ -12,8 +12,8 @@ DEEDS = {
     "raise GeneratorExit": "GeneratorExit",
     "sys.exit(0)": "the agent called exit (SystemExit: 0)",
     "pytest.skip(str(7))": "the agent called pytest.skip: 7; skip in the case's file or a fixture",
-    "pytest.xfail(str(7))": "the agent called pytest.xfail: 7; skip in the case's file or a fixture",
-    "pytest.fail(str(7))": "the agent called pytest.fail: 7; skip in the case's file or a fixture",
+    "pytest.xfail(str(7))": "the agent called pytest.xfail: 7; xfail in the case's file or a fixture",
+    "pytest.fail(str(7))": "the agent called pytest.fail: 7 (",
     "pytest.exit(str(7))": "Exit: 7",
 }
 

@@ -86,5 +86,5 @@ def test_a_recording_of_one_turn_does_not_answer_a_conversation(suite):
     (suite.path / "hand.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     assert verdict(suite, "--agent-target=replay:hand.jsonl") == (
         "error",
-        "the answer holds 1 of 3 turns, and turn 1 (from 0) is to be checked",
+        "the answer holds 1 of 3 turns, and turn 2 of 3 is to be checked",
     )

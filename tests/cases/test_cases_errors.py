@@ -20,6 +20,12 @@ ERRORS = [
         "prompt: x\nfoo: 1\nx-foo: 2\n",
         ["warning: 2:1: unknown key 'foo'; a note of your own is written x-foo"],
     ),
+    # the letters of a known key in another order, however short it is
+    ("prompt: x\nslq: SELECT 1\n", ["2:1: unknown key 'slq', did you mean 'sql'?"]),
+    (
+        "cases:\n- {prompt: x, sql: SELECT 1 AS b, 2 AS a}\n",
+        ["2:35: '2 AS a' has no value: a text with a comma is cut in { }; quote the text"],
+    ),
     (
         "name: a\nprompt: 'x\n",
         ["3:1: not YAML: while scanning a quoted scalar found unexpected end of stream (it began on line 2)"],

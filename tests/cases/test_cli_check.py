@@ -210,6 +210,42 @@ def test_references_are_run_twice(shop: Project) -> None:
         assert connection.execute("SELECT count(*) FROM orders").fetchone() == (1000,)
 
 
+def test_options_name_columns_that_the_references_have(shop: Project) -> None:
+    shop.write(
+        "tests/a.yml",
+        "prompt: x\nsql: SELECT id, kind AS a_kind FROM orders\n"
+        "comparison: {per_column: {ID: {rtol: 0}}, column_aliases: {A Kind: [kind]}}\n",
+    )
+    shop.write(
+        "tests/b.yml",
+        "prompt: x\nsql: SELECT id, kind FROM orders\ncomparison: {per_column: {knid: {decimals: 1}}}\n",
+    )
+    code, lines = shop.check("--references")
+    assert code == 1
+    assert lines == [
+        "tests/b.yml:2:1: b: comparison.per_column: the reference has no column 'knid', did you mean 'kind'?",
+        "2 files, 2 cases, 2 references: 1 error, 0 warnings",
+    ]
+
+
+def test_what_looks_like_a_case_without_a_prompt_is_told(project: Project) -> None:
+    project.write("tests/a.yml", "promt: x\nsql: SELECT 1\n")
+    project.write("tests/b.yml", "Prompt: x\nASSERTIONS: []\n")
+    project.write("tests/compose.yml", "services: {web: {image: x}}\n")
+    project.write("tests/outputs/c.yml", "sql: SELECT 1\n")
+    project.write("models/d.yml", "sql: SELECT 1\n")
+    said = "but no prompt, question, say or input at its top"
+    assert project.check() == (
+        0,
+        [
+            f"tests/a.yml:1:1: warning: not taken for a case: it has 'sql', {said}",
+            f"tests/b.yml:1:1: warning: not taken for a case: it has 'ASSERTIONS', {said}",
+            "0 files, 0 cases: 0 errors, 2 warnings",
+        ],
+    )
+    assert project.check("--strict")[0] == 1
+
+
 def test_references_of_a_fixture_are_left_to_pytest(project: Project) -> None:
     project.write("tests/a.yml", "prompt: x\ndatabase: later\nsql: SELECT 1\n")
     project.write(
@@ -247,7 +283,7 @@ def test_a_missing_variable_is_the_error_of_the_cases_that_need_it(shop: Project
     assert shop.check("--references") == (
         1,
         [
-            "tests/b.yml:1:1: b: the reference fails: "
+            "tests/b.yml:3:1: b: the reference fails: "
             "agenteval.yaml:3: environment variable NOBODY_SETS_THIS is not set",
             "2 files, 2 cases, 2 references: 1 error, 0 warnings",
         ],

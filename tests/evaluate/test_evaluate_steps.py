@@ -278,6 +278,16 @@ def test_the_accepted_reference_that_matched_is_the_one_shown(run):
     assert (attempt.reference_sql, attempt.reference.column(0)) == ("SELECT 3 AS n", [3])
 
 
+def test_an_option_for_a_column_that_no_reference_has_is_an_error_before_the_agent(run):
+    asked: list[int] = []
+    text = f"{PLAIN}comparison: {{column_aliases: {{total: [sum]}}}}\n"
+    result, _ = run(text, ask=asked.append)
+    assert (result.verdict, result.stage, asked) == ("error", "reference", [])
+    assert result.message == ("comparison.column_aliases: the reference has no column 'total'; known: n")
+    assert run(text.replace("total", "N"))[0].verdict == "passed"
+    assert run("prompt: How many?\ncomparison: {per_column: {n: {rtol: 1}}}\n")[0].verdict == "review"
+
+
 def test_the_judge_is_not_asked_where_the_data_decided(run):
     text = f"{PLAIN}expected_response: There are three.\n"
     wrong = Extraction(Table.from_records([{"n": 4}]), "matched")

@@ -73,3 +73,19 @@ def test_values_are_replaced_on_reruns(four: pytest.Pytester) -> None:
     suite = ET.parse(four.path / "out.xml").getroot()[0]
     counts = [[p.get("name") for p in case.iter("property")].count("agenteval_verdict") for case in suite]
     assert set(counts) == {1}
+
+
+def test_a_match_that_needed_rounding_below_one_carries_its_warning(shop: pytest.Pytester) -> None:
+    shop.makeconftest(
+        "import pytest\n@pytest.fixture\ndef agent():\n    return lambda prompt: [{'r': 0.01}]\n"
+    )
+    (shop.path / "tests" / "rate.yml").write_text("prompt: x\nsql: SELECT 0.0051 AS r\n", "utf-8")
+    result = shop.runpytest_subprocess("-v", "-rP")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*::rate PASSED match (rounded) * 1 warning (-rP)*",
+            "*- warnings of the comparison -*",
+            "`r`: 1 value below 1 matched only after rounding; set `decimals` or `significant` if small *",
+        ]
+    )

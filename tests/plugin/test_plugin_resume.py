@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,10 @@ def test_resume_asks_only_what_has_no_answer(
     result.assert_outcomes(passed=8)
     asked = (shop.path / "asked.txt").read_text("utf-8").splitlines()
     finished = set(before) - {"3"}
+    (line,) = [line for line in result.outlines if line.startswith("went on with ")]
+    assert re.fullmatch(
+        rf"went on with results_\w+: {len(finished)} answers? taken over, {8 - len(finished)} asked now", line
+    )
     assert "3" in asked
     assert not finished & set(asked)
     (file,) = (shop.path / "tests" / "outputs").glob("results_*.json")

@@ -120,6 +120,9 @@ class CaseBuilder:
         if (entry := self._entry("context")) is not None:
             fields["context"] = self._filled(entry.value, values.text(reader, entry.value, "context"))
         fields["sql"] = self._sql()
+        if (entry := self._entry("sql") or self._entry("sql_file")) is not None:
+            mark = entry.key.start_mark
+            fields["sql_place"] = (mark.line + 1, mark.column + 1)
         if (entry := self._entry("expected")) is not None:
             if other := self._entry("sql") or self._entry("sql_file"):
                 line = other.key.start_mark.line + 1

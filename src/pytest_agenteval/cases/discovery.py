@@ -23,6 +23,11 @@ _AT_MARGIN = re.compile(rb"^(?:\xef\xbb\xbf)?" + _WORDS, re.MULTILINE)
 _CASES_AT_MARGIN = re.compile(
     rb"^(?:\xef\xbb\xbf)?(?:---[ \t]+)?(?:-(?:\s|$)|\[|\{(?![{%#])|[\"']?cases[\"']?\s*:)", re.MULTILINE
 )
+# what only a case would have; a file with it and without a prompt is most likely a slip
+_ANSWERED = re.compile(
+    rb"^(?:\xef\xbb\xbf)?[\"']?(sql|sql_file|assertions|expected_response)[\"']?\s*:(?=\s|$)",
+    re.MULTILINE | re.I,
+)
 _DATASET_CASES = re.compile(rb"^[\"']?eval_test_cases[\"']?\s*:", re.MULTILINE)
 
 
@@ -76,6 +81,20 @@ def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> lis
                 if reason is not None:
                     found.setdefault(entry, reason)
     return list(found.items())
+
+
+def overlooked(
+    folders: Iterable[Path], *, root: Path, globs: Sequence[str] = ()
+) -> Iterator[tuple[Path, str]]:
+    """Files below ``tests`` that look like a case but for the prompt, with the key that looks so."""
+    for folder in folders if not globs else ():
+        for path in sorted(visible_files(folder)) if folder.is_dir() else ():
+            inside = _folders(path, root)
+            if path.suffix not in SUFFIXES or "outputs" in inside or "tests" not in (*inside, root.name):
+                continue
+            hit = _ANSWERED.search(path.read_bytes())
+            if hit is not None and claim(path, root=root) is None:
+                yield path, hit[1].decode()
 
 
 def visible_files(folder: Path) -> Iterator[Path]:

@@ -190,6 +190,9 @@ def _unknown(reader: Reader, entry: Entry, strict: bool) -> None:
         reader.error(entry.key, "'defaults' needs cases: beside it")
     elif near := closest(name, [*CANONICAL, "cases", "defaults"], cutoff=0.75):
         reader.error(entry.key, f"unknown key {name!r}, did you mean {near!r}?")
+    elif entry.value.start_mark.index == entry.value.end_mark.index == entry.key.end_mark.index:
+        # no colon behind it: in { } a comma ends a text that is not quoted
+        reader.error(entry.key, f"{name!r} has no value: a text with a comma is cut in {{ }}; quote the text")
     else:
         tell = reader.error if strict else reader.warn
         tell(entry.key, f"unknown key {name!r}; a note of your own is written x-{name}")

@@ -102,7 +102,7 @@ class Case:
     ``k``, ``pass_rule`` and ``timeout`` are ``None`` where the case does not say. ``vars`` have
     already been put into the texts. ``case_hash`` is the sha256 of the normalised case without name,
     tags, owner and metadata; ``ask_hash`` that of what is asked (turns, input, database, and what
-    else the agent is given).
+    else the agent is given). ``sql_place`` is the line and column of the case's own ``sql``.
     """
 
     path: Path
@@ -144,6 +144,7 @@ class Case:
     marks: tuple[Mark, ...] = ()
     case_hash: str = ""
     ask_hash: str = ""
+    sql_place: tuple[int, int] | None = None
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from pytest_agenteval.compare import Comparison, ComparisonOptions, compare, par
 from pytest_agenteval.databases.statements import outermost_order_by
 from pytest_agenteval.errors import ComparisonFailed
 from pytest_agenteval.types import CheckResult, Evidence, Reference
+from pytest_agenteval.validation import did_you_mean
 
 UNORDERED = "the reference is ordered; add `ordered: true` if order matters"
 
@@ -80,6 +82,25 @@ def suite_options(suite: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str,
     """The options of a suite with those of a case over them, ``per_column`` merged by column."""
     columns = {**suite.get("per_column", {}), **own.get("per_column", {})}
     return {**suite, **own, **({"per_column": columns} if columns else {})}
+
+
+def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence[str]]) -> str | None:
+    """What a case's own options say of columns that no reference has; ``None``: there is nothing.
+
+    ``references`` holds the column names of each. A misspelled name would leave its rule out of use.
+    """
+    names = list(dict.fromkeys(name for reference in references for name in reference))
+    known = set(map(_folded, names))
+    for option in ("per_column", "column_aliases"):
+        for name in comparison.get(option, {}):
+            if names and _folded(name) not in known:
+                hint = did_you_mean(name, names)
+                return f"comparison.{option}: the reference has no column {name!r}{hint}"
+    return None
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
 
 
 def _told(found: list[Comparison]) -> int:

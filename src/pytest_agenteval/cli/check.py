@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             run_references(place, findings)
     except (AgentEvalError, OSError) as error:
         return refuse(error)
-    if not findings.files:
+    if not findings.files and not findings.problems:
         # a check of nothing must not look like a good one
         print("no case file here: agenteval_files names them, else they lie below a folder named tests")
         return 1
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def examine(place: Place, paths: Sequence[Path], strict: bool = False) -> Findings:
     """Load every case file among and below ``paths``. Raises ``OSError`` for an unreadable one."""
-    from pytest_agenteval.cases.discovery import find
+    from pytest_agenteval.cases.discovery import find, overlooked
     from pytest_agenteval.checks.registry import default_registry
 
     findings = Findings(place.root, strict)
@@ -110,6 +110,9 @@ def examine(place: Place, paths: Sequence[Path], strict: bool = False) -> Findin
             findings.files += 1
             findings.cases += loaded.cases
             findings.add([*loaded.problems, *_unchecked(loaded)])
+    for path, key in overlooked(where, root=place.root, globs=place.settings.files):
+        text = f"not taken for a case: it has {key!r}, but no prompt, question, say or input at its top"
+        findings.add([Problem(path, 1, 1, text, "warning")])
     findings.add(_exposed(place, findings.cases))
     return findings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,21 +43,36 @@ def run_references(place: Place, findings: Findings) -> None:
         )
         with databases:
             for case in cases:
-                reason = reasons.get(case.database or next(iter([*sources, *reasons]), ""))
-                for sql in case.statements:
-                    findings.references += 1
-                    failed = _problem(case, f"the reference fails: {reason}", "error") if reason else None
-                    problem = failed or _judged(place, databases, case, sql)
-                    findings.add([problem] if problem is not None else [])
+                findings.references += len(case.statements)
+                if reason := reasons.get(case.database or next(iter([*sources, *reasons]), "")):
+                    failed = _problem(case, f"the reference fails: {reason}", "error")
+                    findings.add([failed] * len(case.statements))
+                else:
+                    findings.add(list(_problems(place, databases, case)))
 
 
-def _judged(place: Place, databases: Databases, case: Case, sql: str) -> Problem | None:
+def _problems(place: Place, databases: Databases, case: Case) -> Iterator[Problem]:
+    """What is wrong with the references of a case, and with options that name their columns."""
+    from pytest_agenteval.checks.data import unknown_columns
+
+    seen: list[list[str]] = []
+    for sql in case.statements:
+        if (problem := _judged(place, databases, case, sql, seen)) is not None:
+            yield problem
+    if len(seen) == len(case.statements) and (unknown := unknown_columns(case.comparison, seen)) is not None:
+        yield _problem(case, unknown, "error")
+
+
+def _judged(
+    place: Place, databases: Databases, case: Case, sql: str, seen: list[list[str]]
+) -> Problem | None:
     severity = "error"
     try:
         database = databases.get(case.database)
         first, second = database.query(sql), database.query(sql)
     except DatabaseError as wrong:
         return _problem(case, f"the reference fails: {wrong}", severity)
+    seen.append(first.names)
     if (difference := _difference(place, database, case, sql, first, second)) is not None:
         return _problem(case, f"the reference is not deterministic: run twice, {difference}", severity)
     if case.outcome == "no_data" and first.row_count:
@@ -69,7 +85,8 @@ def _judged(place: Place, databases: Databases, case: Case, sql: str) -> Problem
 
 
 def _problem(case: Case, text: str, severity: str) -> Problem:
-    return Problem(case.path, case.line, case.column, f"{case.name}: {' '.join(text.split())}", severity)
+    line, column = case.sql_place or (case.line, case.column)
+    return Problem(case.path, line, column, f"{case.name}: {' '.join(text.split())}", severity)
 
 
 def _difference(
