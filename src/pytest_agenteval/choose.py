@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,9 +24,10 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
     if run.settings.select:
         dropped += _not_selected(run, config, items)
     if dropped:
-        gone = set(map(id, dropped))
+        # several rules may drop the same item; pytest counts what it is told
+        gone = {id(item): item for item in dropped}
         items[:] = [item for item in items if id(item) not in gone]
-        config.hook.pytest_deselected(items=dropped)
+        config.hook.pytest_deselected(items=list(gone.values()))
     if run.settings.run == "explicit" and not _asked_for(session, config):
         _skip_until_asked(session, items)
     if session.testsfailed and not config.getoption("continue_on_collection_errors"):
@@ -63,19 +64,18 @@ def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> 
 
 
 def _unchanged(run: Run, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Cases that are in the last results with the same hash."""
-    from pytest_agenteval.results.folder import documents
-    from pytest_agenteval.results.load import read_document
+    """Cases whose own last results are those of the same case (its hash), in whichever run they are."""
+    from pytest_agenteval.results.load import past_runs, read_document
 
-    last = documents(run.output)[:1]
-    known = {row.key: row.case_hash for path in last for row in read_document(path).rows}
-    same = []
-    for item in items:
-        case = case_of(item)
-        planned = run.planned_item(case, item.nodeid, model_of(item)) if case is not None else None
-        if planned and known.get((planned.path, planned.name, planned.model)) == planned.case_hash:
-            same.append(item)
-    return same
+    planned = [(item, run.planned_item(case, item.nodeid, model_of(item)))
+               for item in items if (case := case_of(item)) is not None]  # fmt: skip
+    open_ones = {(plan.path, plan.name, plan.model) for _, plan in planned}
+    known: dict[Any, str] = {}
+    for path in past_runs(run.output):
+        known = {row.key: row.case_hash for row in read_document(path).rows} | known
+        if open_ones <= known.keys():
+            break
+    return [item for item, plan in planned if known.get((plan.path, plan.name, plan.model)) == plan.case_hash]
 
 
 def _asked_for(session: pytest.Session, config: pytest.Config) -> bool:

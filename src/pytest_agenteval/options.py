@@ -202,14 +202,19 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
 
 def _earlier(root: Path, settings: Settings) -> str | None:
     """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
-    from pytest_agenteval.results.folder import last_run, output_folder
+    from pytest_agenteval.errors import ResultsError
+    from pytest_agenteval.results.folder import output_folder
+    from pytest_agenteval.results.load import last_run
 
     if settings.resume_from is not None:
         found: Path | None = root / settings.resume_from
         missing = f"--agent-resume-from {settings.resume_from}: no such file or folder"
     elif settings.resume:
         output = output_folder(root, settings.output)
-        found, missing = last_run(output), f"--agent-resume: there is no run in {output}"
+        try:
+            found, missing = last_run(output), f"--agent-resume: there is no run in {output}"
+        except ResultsError as error:
+            raise pytest.UsageError(f"--agent-resume: {error}") from None
     else:
         return None
     if found is None or not found.exists():

@@ -109,6 +109,46 @@ def test_a_changed_comparison_is_judged_again_without_a_call(shop: pytest.Pytest
     changed.assert_outcomes(deselected=8)
 
 
+def test_changed_looks_at_the_last_results_of_each_case(shop: pytest.Pytester) -> None:
+    write_cases(shop)
+    (shop.path / "stall").unlink()
+    shop.runpytest().assert_outcomes(passed=8)
+    (shop.path / "tests" / "c5.yml").write_text("prompt: ' 5'\nexpected: [{n: 5}]\n", "utf-8")
+    shop.runpytest("--agent-changed").assert_outcomes(passed=1, deselected=7)
+    shop.runpytest("--agent-changed").assert_outcomes(deselected=8)
+
+
+def test_a_run_that_only_skips_is_not_gone_on_with(shop: pytest.Pytester) -> None:
+    write_cases(shop)
+    explicit = ("-o", "agenteval_run=explicit")
+    interrupt(shop.path, [*explicit, "--agent-run"], signal.SIGKILL)
+    (shop.path / "stall").unlink()
+    (shop.path / "asked.txt").unlink()
+    shop.runpytest(*explicit).assert_outcomes(skipped=8)
+    shop.runpytest(*explicit, "--agent-run", "--agent-resume").assert_outcomes(passed=8)
+    assert (shop.path / "asked.txt").read_text("utf-8").split() == ["3", "4", "5", "6", "7"]
+
+
+def test_the_command_to_go_on_with_asks_the_same_models(shop: pytest.Pytester) -> None:
+    write_cases(shop)
+    (shop.path / "stall").unlink()
+    broken = AGENT.replace('        return [{"n"', '        assert prompt != "3"\n        return [{"n"')
+    shop.makeconftest(broken)
+    result = shop.runpytest_subprocess("--agent-model", "a:b,a:c", "--agent-k", "2", "tests")
+    (hint,) = [line for line in result.outlines if "--agent-resume" in line]
+    hint = re.sub(r"--basetemp=\S+ ", "", hint)  # pytester's own
+    assert hint == (
+        "next: pytest --agent-model a:b,a:c --agent-k 2 tests --agent-resume "
+        "(asks again only what has no answer)"
+    )
+    (shop.path / "asked.txt").unlink()
+    shop.makeconftest(AGENT)
+    again = shop.runpytest_subprocess(*hint.partition(" (")[0].split()[2:])
+    again.assert_outcomes(passed=16)
+    assert (shop.path / "asked.txt").read_text("utf-8").split() == ["3"] * 4
+    assert "went on with" in again.stdout.str()
+
+
 def test_a_changed_prompt_is_asked_again(shop: pytest.Pytester) -> None:
     write_cases(shop)
     (shop.path / "stall").unlink()

@@ -88,6 +88,12 @@ def test_explicit_mode_spends_nothing_unless_asked(three: pytest.Pytester) -> No
     three.runpytest("tests/right.yml::right").assert_outcomes(passed=1)
 
 
+def test_an_item_that_two_rules_drop_is_counted_once(three: pytest.Pytester, write_case: Write) -> None:
+    write_case("only_b", SUM, more="models: [demo:b]")
+    result = three.runpytest_subprocess("--agent-model", "demo:a", "--agent-select", "right")
+    result.stdout.fnmatch_lines(["collected 4 items / 3 deselected / 1 selected"])
+
+
 def test_models_make_items_and_limits_deselect(three: pytest.Pytester, write_case: Write) -> None:
     write_case("only_b", SUM, more="models: [demo:b]")
     result = three.runpytest("-v", "--agent-model", "demo:a", "--agent-select", "right,only_b")

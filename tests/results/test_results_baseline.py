@@ -138,6 +138,13 @@ def test_the_baseline_is_a_file_or_the_last_results(run_folder, outputs, tmp_pat
     assert last.path == folder.document
     shown = str(folder.document.relative_to(tmp_path))
     assert find_baseline(shown, outputs, tmp_path).rows == last.rows
+    worse = run_folder({item(): [F]})
+    worse.write_run({**worse.read_run(), "gates": [{"gate": "--agent-baseline", "holds": False, "text": ""}]})
+    write_document(from_folder(worse), worse.document)
+    worse.remove()
+    # a regression is not forgiven by running it again
+    assert find_baseline("last", outputs, tmp_path).path == folder.document
+    assert find_baseline(worse.document.name, outputs, outputs).path == worse.document
     with pytest.raises(ResultsError, match=r"--agent-baseline nope\.json: no such file"):
         find_baseline("nope.json", outputs, tmp_path)
 

@@ -10,16 +10,18 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from result_runs import item
 
 from pytest_agenteval.results import folder as module
+from pytest_agenteval.results.document import from_folder, write_document
 from pytest_agenteval.results.folder import (
     RunFolder,
     documents,
     ignore_in_git,
-    last_run,
     output_folder,
     run_folders,
 )
+from pytest_agenteval.results.load import last_run, past_runs
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)
 
@@ -188,6 +190,19 @@ def test_what_the_document_says_of_the_run_is_kept(outputs):
     (folder.path / "run.json").write_text("[1]")
     assert folder.read_run() == {}
     assert folder.document.name == "results_20260301_120000.json"
+
+
+def test_a_run_in_which_nothing_ran_is_no_run_to_go_on_with(outputs, run_folder):
+    full = run_folder({item(): ["passed"]})
+    write_document(from_folder(full), full.document)
+    full.remove()
+    empty = RunFolder.reserve(outputs, datetime(2030, 1, 1))
+    empty.write_run({"label": None})
+    write_document(from_folder(empty), empty.document)
+    empty.remove()
+    assert list(documents(outputs)) == [empty.document, full.document]
+    assert list(past_runs(outputs)) == [full.document]
+    assert last_run(outputs) == full.document
 
 
 def test_the_last_run_is_the_newest_that_began(outputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -83,11 +84,14 @@ def terminal_lines(
 def suggested_steps(document: Document) -> list[str]:
     """What to do next, as commands: rerun, resume, look."""
     cases = document.header["cases"]
+    # what the run was given chooses its cases and models: a bare pytest would ask others
+    given = document.header["run"].get("command", ())
+    again = shlex.join(["pytest", *(part for part in given if part not in ("--agent-resume", "--lf"))])
     steps = []
     if cases["not_run"] or any(row.stage in ("agent", "timeout", "worker") for row in document.rows):
-        steps.append("pytest --agent-resume (asks again only what has no answer)")
+        steps.append(f"{again} --agent-resume (asks again only what has no answer)")
     if cases["failed"]:
-        steps.append("pytest --lf (asks the failed cases again)")
+        steps.append(f"{again} --lf (asks the failed cases again)")
     if cases["failed"] or cases["review"]:
         steps.append("agenteval view (what differs, cell by cell)")
     return steps

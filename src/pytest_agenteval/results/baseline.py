@@ -11,8 +11,7 @@ from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.aggregate import pass_rate
 from pytest_agenteval.results.diff import CaseChange, RunDiff, diff_documents
 from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.folder import documents
-from pytest_agenteval.results.load import read_document
+from pytest_agenteval.results.load import past_runs, read_document
 from pytest_agenteval.results.overrides import with_overrides
 from pytest_agenteval.results.rows import CaseRow
 
@@ -61,12 +60,17 @@ def _in_scope(case: CaseRow, scope: str) -> bool:
 def find_baseline(setting: str, output_dir: Path, root: Path, own: Path | None = None) -> Document | None:
     """The baseline of ``--agent-baseline FILE|last``, overrides applied.
 
-    ``last`` is the newest results file but the run's ``own`` (``None``: there is none yet). Raises
+    ``last`` is the newest results file but the run's ``own`` (``None``: there is none yet), without
+    those whose own gates did not hold: a regression is not forgiven by running it again. Raises
     ``ResultsError`` where FILE (relative to ``root``) is missing or broken.
     """
     if setting == "last":
-        found = [path for path in documents(output_dir) if path != own]
-        return with_overrides(read_document(found[0])) if found else None
+        for path in past_runs(output_dir):
+            document = None if path == own else read_document(path)
+            gates = document.header.get("run", {}).get("gates", ()) if document is not None else ()
+            if document is not None and all(gate["holds"] for gate in gates):
+                return with_overrides(document)
+        return None
     place = root / setting
     if not place.exists():
         raise ResultsError(f"--agent-baseline {setting}: no such file")

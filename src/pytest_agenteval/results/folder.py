@@ -144,24 +144,14 @@ class RunFolder:
 
 def run_folders(output_dir: Path) -> list[Path]:
     """Folders of runs below ``output_dir``, newest first."""
-    return _newest_first(p for p in _entries(output_dir) if RUN_NAME.fullmatch(p.name) and p.is_dir())
+    return newest_first(p for p in _entries(output_dir) if RUN_NAME.fullmatch(p.name) and p.is_dir())
 
 
 def documents(output_dir: Path) -> list[Path]:
     """Results documents (``results_*.json``) below ``output_dir``, newest first."""
-    return _newest_first(
+    return newest_first(
         p for p in _entries(output_dir) if p.suffix == ".json" and RUN_NAME.fullmatch(p.stem) and p.is_file()
     )
-
-
-def last_run(output_dir: Path) -> Path | None:
-    """The newest run: its folder where it is unfinished, else its document; ``None``: no run yet."""
-    begun = [folder for folder in run_folders(output_dir) if any(folder.glob("*.jsonl"))]
-    found = _newest_first([*begun[:1], *documents(output_dir)[:1]])
-    if not found:
-        return None
-    folder = found[0].with_suffix("")
-    return folder if folder.is_dir() else found[0]
 
 
 def ignore_in_git(output_dir: Path) -> None:
@@ -177,7 +167,9 @@ def _entries(output_dir: Path) -> Iterator[Path]:
     return iter(output_dir.iterdir()) if output_dir.is_dir() else iter(())
 
 
-def _newest_first(paths: Any) -> list[Path]:
+def newest_first(paths: Any) -> list[Path]:
+    """Folders and documents of runs by the time in their names, the latest first."""
+
     def key(path: Path) -> tuple[str, int]:
         hit = RUN_NAME.match(path.name)
         return (hit[1], int(hit[2] or 1)) if hit else ("", 0)

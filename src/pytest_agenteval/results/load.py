@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.aggregate import totals
 from pytest_agenteval.results.document import SCHEMA_VERSION, Document, from_folder
-from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.folder import RunFolder, documents, newest_first, run_folders
 from pytest_agenteval.results.foreign import index_foreign
 from pytest_agenteval.results.records import answer_from
 from pytest_agenteval.results.rows import Row, row_of, with_counted_k
@@ -86,6 +87,31 @@ def header_of_file(path: Path) -> dict[str, Any] | None:
         raise ResultsError(f"{path}: not a results file ({type(error).__name__}: {error})") from error
     known = isinstance(header.get("schema_version"), int) and header["schema_version"] <= SCHEMA_VERSION
     return header if known and header.keys() >= TOTALS else None
+
+
+def past_runs(output_dir: Path) -> Iterator[Path]:
+    """The results files below ``output_dir`` that hold a case, newest first.
+
+    A run in which every case was skipped (``agenteval_run = explicit``) is nothing to go on with or to
+    compare with. Raises ``ResultsError`` for a broken file.
+    """
+    for path in documents(output_dir):
+        header = header_of_file(path)
+        if header is None or header["summary"].get("total"):
+            yield path
+
+
+def last_run(output_dir: Path) -> Path | None:
+    """The newest run: its folder where it is unfinished, else its document; ``None``: no run yet.
+
+    Raises ``ResultsError`` for a broken file.
+    """
+    begun = [folder for folder in run_folders(output_dir) if any(folder.glob("*.jsonl"))]
+    found = newest_first([*begun[:1], *islice(past_runs(output_dir), 1)])
+    if not found:
+        return None
+    folder = found[0].with_suffix("")
+    return folder if folder.is_dir() else found[0]
 
 
 def _header_from(lines: list[bytes]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document import Document, Item, from_index, index_folder
-from pytest_agenteval.results.folder import RunFolder, last_run
+from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.journal import Journal
-from pytest_agenteval.results.load import answer_of, read_document
+from pytest_agenteval.results.load import answer_of, last_run, read_document
 from pytest_agenteval.results.records import PlannedItem, answer_from
 from pytest_agenteval.results.rows import Key, Row
 from pytest_agenteval.types import Answer, Attempt
