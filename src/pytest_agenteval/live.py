@@ -184,6 +184,7 @@ def live_line(scalars: dict[str, Any], spent: float) -> str:
         parts.append(f"{count} tool{'s' if count != 1 else ''}")
     if spent:
         parts.append(f"Σ ${spent:.2f}")
-    if count := len(scalars.get("warnings", ())):
-        parts.append(f"{count} warning{'s' if count != 1 else ''} (-rP)")
+    if noted := scalars.get("noted"):
+        more = f", {len(noted) - 2} more" if len(noted) > 2 else ""
+        parts.append(f"{', '.join(noted[:2])}{more} (-rP)")
     return " · ".join(parts)

@@ -139,15 +139,27 @@ def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dic
         "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
         "tool_calls": sum(len(answer.tool_calls) for answer in answers),
         "attempts": len(result.attempts),
-        "warnings": [run.redactor.text(text) for text in _warnings(result)],
+        **_told_of_match(run, result),
     }
 
 
-def _warnings(result: CaseResult) -> list[str]:
-    """What a match is to be looked at for, once each; what failed says everything itself."""
+def _told_of_match(run: Run, result: CaseResult) -> dict[str, Any]:
+    """``notes``: the lines on a match that is to be looked at; ``noted``: why, in a few words.
+
+    Such are one that needed rounding below 1 and one that took a column by its values alone. What
+    failed says everything itself.
+    """
     passed = [attempt for attempt in result.attempts if attempt.verdict == "passed"]
-    found = [text for attempt in passed if attempt.comparison for text in attempt.comparison.warnings]
-    return list(dict.fromkeys(found))
+    for comparison in (attempt.comparison for attempt in passed if attempt.comparison):
+        noted = [column.text for column in comparison.mapping if column.how == "value"]
+        if count := len(comparison.warnings):
+            noted.append(f"{count} warning{'s' if count != 1 else ''}")
+        if noted:
+            from pytest_agenteval.compare import render
+
+            lines = [run.redactor.text(line) for line in render(comparison)[1:]]
+            return {"notes": lines, "noted": [run.redactor.text(text) for text in noted]}
+    return {"notes": [], "noted": []}
 
 
 def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
@@ -184,8 +196,8 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
             _say_why(report, scalars["message"])
         _tell(item, report, scalars)
-        if scalars["warnings"] and report.passed:
-            report.sections.append(("warnings of the comparison", "\n".join(scalars["warnings"])))
+        if scalars["notes"] and report.passed:
+            report.sections.append(("what the match needed", "\n".join(scalars["notes"])))
     run = run_of(item.config)
     lines = [] if run.process.local else run.journal.take_lines()
     if scalars is not None or lines:

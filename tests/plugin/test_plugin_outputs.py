@@ -75,17 +75,23 @@ def test_values_are_replaced_on_reruns(four: pytest.Pytester) -> None:
     assert set(counts) == {1}
 
 
-def test_a_match_that_needed_rounding_below_one_carries_its_warning(shop: pytest.Pytester) -> None:
+def test_a_match_that_is_to_be_looked_at_says_what_it_needed(shop: pytest.Pytester) -> None:
     shop.makeconftest(
-        "import pytest\n@pytest.fixture\ndef agent():\n    return lambda prompt: [{'r': 0.01}]\n"
+        "import pytest\n@pytest.fixture\ndef agent():\n"
+        "    return lambda prompt: [{'r': 0.01}] if prompt == 'rate' else [{'rank': 1, 'name': 'Bob'}]\n"
     )
-    (shop.path / "tests" / "rate.yml").write_text("prompt: x\nsql: SELECT 0.0051 AS r\n", "utf-8")
+    (shop.path / "tests" / "rate.yml").write_text("prompt: rate\nsql: SELECT 0.0051 AS r\n", "utf-8")
+    (shop.path / "tests" / "who.yml").write_text("prompt: who\nsql: SELECT 1 AS customers\n", "utf-8")
     result = shop.runpytest_subprocess("-v", "-rP")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
         [
             "*::rate PASSED match (rounded) * 1 warning (-rP)*",
-            "*- warnings of the comparison -*",
-            "`r`: 1 value below 1 matched only after rounding; set `decimals` or `significant` if small *",
+            "*::who PASSED match (extra columns ignored: name) * customers <- rank (by value) (-rP)*",
+            "*- what the match needed -*",
+            "allowed: `r`: rounded to 2 decimals (1 cell)",
+            "warning: `r`: 1 value below 1 matched only after rounding; set `decimals` or",
+            "*- what the match needed -*",
+            "allowed: `customers` <- `rank` by value",
         ]
     )

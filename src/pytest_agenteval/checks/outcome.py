@@ -118,8 +118,9 @@ def question(evidence: Evidence) -> str | None:
 
 
 def has_own_table(evidence: Evidence) -> bool:
-    """The answer itself carries a table: handed over, or written into the text as Markdown."""
-    given = evidence.answer is not None and evidence.answer.data is not None
+    """The answer itself carries a table or a value: handed over, or a table as Markdown in the text."""
+    answer = evidence.answer
+    given = answer is not None and (answer.data is not None or answer.value is not None)
     if evidence.extraction is not None and evidence.extraction.source == "given":
         given = True
     return given or bool(
