@@ -18,6 +18,7 @@ from pytest_agenteval.overlap import end_calls
 if TYPE_CHECKING:
     from pytest_agenteval.results.baseline import Exit, Gate
     from pytest_agenteval.results.document import Document
+    from pytest_agenteval.results.rows import Key
     from pytest_agenteval.run import Run
 
 
@@ -33,6 +34,7 @@ class Ending:
     exit: Exit
     calls: str = ""
     gated: bool = False
+    blamed: frozenset[Key] = frozenset()
     report: Path | None = None
     resumed: str = ""
 
@@ -101,7 +103,8 @@ def finish_session(session: pytest.Session, hook: Hook) -> Ending | None:
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
     spent = calls.summary() if calls is not None else ""
-    return Ending(document, path, ending, spent, bool(gates), report, _resumed(run, document))
+    blamed = frozenset(key for gate in gates for key in gate.blamed)
+    return Ending(document, path, ending, spent, bool(gates), blamed, report, _resumed(run, document))
 
 
 def _resumed(run: Run, document: Document) -> str:
@@ -141,6 +144,7 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
     """The summary table, in the colours of the terminal reporter."""
     from pytest_agenteval.reports.terminal import terminal_lines
 
+    _print_blamed(reporter, config, ending)
     lines = terminal_lines(
         ending.document,
         width=min(reporter._tw.fullwidth, 160),
@@ -163,6 +167,18 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
             reporter.write_line(f"not tolerated by a gate: {reason}", red=True)
     if ending.exit.warning:
         reporter.write_line(ending.exit.warning, yellow=True)
+
+
+def _print_blamed(reporter: Any, config: pytest.Config, ending: Ending) -> None:
+    """What differs in the cases that a gate fails for: pytest shows nothing of an expected failure."""
+    ids = {row.nodeid for row in ending.document.rows if row.key in ending.blamed}
+    reports = [report for report in reporter.stats.get("xfailed", ()) if report.nodeid in ids]
+    if not reports or config.option.tbstyle == "no":
+        return
+    reporter.section("FAILURES that the gate counts", sep="=")
+    for report in reports:
+        reporter.section(reporter._getfailureheadline(report), sep="_", red=True, bold=True)
+        reporter.write_line(str(report.longrepr))
 
 
 def _shown(path: Path, config: pytest.Config) -> str:

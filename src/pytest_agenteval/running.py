@@ -11,7 +11,7 @@ from pytest_agenteval.items import CaseError, CaseFailed, case_of, model_of, rer
 from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import early_run, start_calls
 from pytest_agenteval.planning import begin
-from pytest_agenteval.reports.text import one_line
+from pytest_agenteval.reports.text import fit, one_line
 
 if TYPE_CHECKING:
     from pytest_agenteval.bench import Fixtures
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+GATED_TEXT: pytest.StashKey[str] = pytest.StashKey()
 PREFIX = "agenteval_"
 LONGEST = 1_000
 """Characters of a message on the wire; the whole one is in the results."""
+SHORT = 300
+"""Characters of a cause where pytest and JUnit show one line."""
 
 
 def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
@@ -134,6 +137,7 @@ def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dic
         "verdict": result.verdict,
         "reason": result.reason,
         "message": run.redactor.text(result.message)[:LONGEST],
+        "cause": run.redactor.text(result.cause)[:LONGEST],
         "tokens": sum(known) if known else None,
         "cost": float(sum(costs)) if costs else None,
         "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
@@ -164,10 +168,12 @@ def _told_of_match(run: Run, result: CaseResult) -> dict[str, Any]:
 
 def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
     """Pytest's outcome for a verdict."""
-    from pytest_agenteval.reports.failure import failure_text
+    from pytest_agenteval.reports.failure import GATED, failure_text
 
-    if result.verdict == "failed" and run.choices.gated:
-        pytest.xfail("counted by the gate")
+    expected = run.planned_item(case, item.nodeid, model_of(item)).xfail is not None
+    if result.verdict == "failed" and run.choices.gated and not expected:
+        item.stash[GATED_TEXT] = run.redactor.text(failure_text(case, result))
+        pytest.xfail(GATED + fit(one_line(run.redactor.text(result.cause)), SHORT))
     if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
         raise CaseFailed(run.redactor.text(failure_text(case, result)), pytrace=False)
     if result.verdict == "error":
@@ -194,7 +200,10 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     if scalars is not None:
         del item.stash[SCALARS]
         if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
-            _say_why(report, scalars["message"])
+            _say_why(report, scalars["cause"])
+        if (text := item.stash.get(GATED_TEXT, None)) is not None:
+            del item.stash[GATED_TEXT]
+            report.longrepr = text  # not where in our code the exception was raised
         _tell(item, report, scalars)
         if scalars["notes"] and report.passed:
             report.sections.append(("what the match needed", "\n".join(scalars["notes"])))
@@ -208,16 +217,15 @@ def _say_why(report: pytest.TestReport, message: str) -> None:
     """In pytest's short summary and in JUnit, which show one line: not that it failed, but why."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
-        crash.message = one_line(message)
+        crash.message = fit(one_line(message), SHORT)
 
 
 def _tell(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:
     """Give other programs the scalars as properties, those of an earlier rerun replaced."""
     if report.skipped and not hasattr(report, "wasxfail"):
         report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
-    properties = [
-        (PREFIX + key, scalars[key]) for key in ("model", "tokens", "cost", "message", "verdict", "reason")
-    ]
+    keys = ("model", "tokens", "cost", "message", "verdict", "reason")
+    properties = [(PREFIX + key, scalars[key]) for key in keys if scalars[key] is not None]
     others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
     item.user_properties[:] = [*others, *properties]
     report.user_properties = list(item.user_properties)

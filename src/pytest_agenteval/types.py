@@ -210,6 +210,14 @@ class Attempt:
     leak: str | None = None
     asked: tuple[str, ...] = ()
 
+    @property
+    def cause(self) -> str:
+        """The message with what the comparison found: ``values differ: all 12 values are 100 times ...``."""
+        found = self.comparison
+        if self.verdict != "failed" or found is None or found.matched or found.diagnosis is None:
+            return self.message
+        return self.message.replace(found.message, f"{found.message}: {found.diagnosis.sentence}", 1)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
@@ -221,6 +229,12 @@ class CaseResult:
     stage: Stage | None = None
     reason: str | None = None
     score: float | None = None
+
+    @property
+    def cause(self) -> str:
+        """The message with what the comparison of the attempt it tells of found."""
+        shown = next((attempt for attempt in self.attempts if attempt.verdict == self.verdict), None)
+        return self.message if shown is None else self.message.replace(shown.message, shown.cause, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,14 +38,81 @@ def test_fail_under(ten: pytest.Pytester, gate: list[str], code: int, text: str)
     result = ten.runpytest(*gate, "--junitxml=out.xml", "-rx")
     assert result.ret == code
     result.assert_outcomes(passed=9, xfailed=1)
-    result.stdout.fnmatch_lines(["XFAIL tests/wrong.yml::wrong - counted by the gate"])
+    result.stdout.fnmatch_lines(["XFAIL tests/wrong.yml::wrong - counted by the gate: values differ: *47*1*"])
     if text:
         result.stdout.fnmatch_lines([f"gate fails: {text}"])
     suite = ET.parse(ten.path / "out.xml").getroot()[0]
+    skipped = suite.find("testcase/skipped")
+    assert skipped is not None
+    assert skipped.attrib["message"].startswith("counted by the gate: values differ: ")
+    shown = "FAILURES that the gate counts" in result.stdout.str()
+    assert shown is (code == 1)
     assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
     document = json.loads(results(ten.path).read_text("utf-8"))
     assert document["cases"]["failed"] == 1
     assert [entry["holds"] for entry in document["run"]["gates"]][-1] is (code == 0)
+
+
+@pytest.mark.parametrize("processes", [[], ["-n1"]])
+def test_what_breaks_a_gate_shows_its_difference_and_a_tolerated_case_does_not(
+    shop: pytest.Pytester, write_case: Write, processes: list[str]
+) -> None:
+    write_case("first", SUM)
+    write_case("second", SUM, "SELECT 1 AS total")
+    assert shop.runpytest().ret == 1
+    write_case("first", SUM, "SELECT 4700 AS total")
+    write_case("known", SUM, "SELECT 4 AS total", more="xfail: the source lacks May")
+    result = shop.runpytest("--agent-baseline", "last", "-rx", "--junitxml=out.xml", *processes)
+    assert result.ret == 1
+    result.assert_outcomes(xfailed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*= FAILURES that the gate counts =*",
+            "*_ first _*",
+            "values differ: *100 times*",
+            "*expected *47*",
+            "answered *4700*",
+            "prompt *first? *",
+            "gate fails: --agent-baseline: 1 regressed: first [[]agent] (values differ: *100 times*)",
+            "XFAIL tests/known.yml::known - the source lacks May",
+        ]
+    )
+    assert "_ second _" not in result.stdout.str()
+    skips = {case.get("name"): case.find("skipped") for case in ET.parse("out.xml").getroot()[0]}
+    messages = {name: skip.attrib["message"] for name, skip in skips.items() if skip is not None}
+    assert messages["known"] == "the source lacks May"
+    assert messages["first"].startswith("counted by the gate: values differ: ")
+    quiet = shop.runpytest("--agent-baseline", "last", "--tb=no")
+    assert "FAILURES that the gate counts" not in quiet.stdout.str()
+
+
+def test_one_line_of_a_failure_says_what_differs(shop: pytest.Pytester, write_case: Write) -> None:
+    write_case("cost", "SELECT 1090.75 AS cost", "SELECT 1090.8 AS cost")
+    result = shop.runpytest("--junitxml=out.xml", "--agent-summary=out.md")
+    words = "values differ: `cost` differs in 1 of 1 row: expected 1090.75, got 1090.8"
+    assert f"FAILED tests/cost.yml::cost - {words[:20]}" in result.stdout.str()
+    suite = ET.parse(shop.path / "out.xml").getroot()[0]
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.attrib["message"].startswith(words)
+    properties = {p.attrib["name"]: p.attrib["value"] for p in suite.iter("property")}
+    assert properties["agenteval_message"] == "values differ"  # nao's word
+    row = "| cost | agent | FAILED | values differ: \\`cost\\` differs in 1 of 1 row: "
+    assert row in (shop.path / "out.md").read_text("utf-8")
+    entry = json.loads(results(shop.path).read_text("utf-8"))["results"][0]
+    assert entry["message"] == "values differ"
+    assert entry["cause"].startswith(words)
+
+
+def test_what_is_unknown_is_no_property(shop: pytest.Pytester, write_case: Write) -> None:
+    write_case("right")
+    assert shop.runpytest("--junitxml=out.xml").ret == 0
+    properties = {p.attrib["name"]: p.attrib["value"] for p in ET.parse("out.xml").getroot().iter("property")}
+    assert properties == {
+        "agenteval_model": "agent",
+        "agenteval_message": "match",
+        "agenteval_verdict": "passed",
+    }
 
 
 def test_an_error_is_never_tolerated(ten: pytest.Pytester) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from result_runs import NOW, item
+from result_runs import NOW, Journal, item, judged
 
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.baseline import (
@@ -32,6 +32,7 @@ def test_a_rate_gate_counts_cases(run_folder):
     assert holds == Gate("--agent-fail-under 75", True, "--agent-fail-under 75: 3 of 4 passed, 75.0 %")
     (fails,) = fail_under(cases, [("", 75.1)])
     assert (fails.holds, fails.text) == (False, "--agent-fail-under 75.1: 3 of 4 passed, 75.0 %")
+    assert [key[1] for key in fails.blamed] == ["c3"]
     assert fails.record() == {"gate": fails.gate, "holds": False, "text": fails.text}
 
 
@@ -64,24 +65,37 @@ def test_a_rate_of_nothing_does_not_hold(run_folder):
     ("old", "new", "holds", "text"),
     [
         ([P, P], [P, P], True, "no regression"),
-        ([P, P], [P, F], False, "1 regressed: c1 [demo:a]"),
+        ([P, P], [P, F], False, "1 regressed: c1 [demo:a] (values differ)"),
         ([P, F], [P, F], True, "no regression"),
         ([P, F], [P, P], True, "no regression"),
-        ([P, ""], [P, F], False, "1 new and failed: c1 [demo:a]"),
+        ([P, ""], [P, F], False, "1 new and failed: c1 [demo:a] (values differ)"),
         ([P, ""], [P, P], True, "no regression"),
-        ([P, E], [P, F], False, "1 new and failed: c1 [demo:a]"),
+        ([P, E], [P, F], False, "1 new and failed: c1 [demo:a] (values differ)"),
         ([P, P], [P, E], True, "no regression"),  # an error fails the run by itself
         (
             [P] * 7,
             [F] * 7,
             False,
-            "7 regressed: c0 [demo:a], c1 [demo:a], c2 [demo:a], c3 [demo:a], c4 [demo:a] and 2 more",
+            "7 regressed: c0 [demo:a] (values differ), c1 [demo:a] (values differ), c2 [demo:a] "
+            "(values differ), c3 [demo:a] (values differ), c4 [demo:a] (values differ) and 2 more",
         ),
     ],
 )
 def test_a_baseline_forgives_what_failed_before(run_folder, old, new, holds, text):
     gate = against_baseline(run_of(run_folder, old), run_of(run_folder, new))
     assert (gate.holds, gate.text) == (holds, f"--agent-baseline: {text}")
+
+
+def test_a_gate_names_a_cause_in_one_short_line(outputs):
+    folder = RunFolder.reserve(outputs, NOW)
+    journal = Journal(folder, "main")
+    journal.planned([item("a")])
+    journal.started(item("a").nodeid)
+    journal.attempt(item("a").nodeid, 0, judged(1, "failed", message="failed text:\n" + "x " * 200))
+    journal.close()
+    gate = against_baseline(None, from_folder(folder))
+    shown = ("failed text: " + "x " * 200)[:119] + "…"
+    assert gate.text == f"--agent-baseline last: no earlier results; 1 fail: a [demo:a] ({shown})"
 
 
 def test_an_expected_failure_is_no_regression(run_folder):
@@ -96,10 +110,13 @@ def test_the_paired_test_forgives_chance_but_no_critical_case(run_folder):
     assert not against_baseline(old, one).holds
     gate = against_baseline(old, one, significant=True)
     assert gate.holds
-    assert (
-        gate.text == "--agent-baseline: 1 regressed: c0 [demo:a] (p = 1.000 over 10 cases, could be chance)"
+    assert gate.text == (
+        "--agent-baseline: 1 regressed: c0 [demo:a] (values differ) "
+        "(p = 1.000 over 10 cases, could be chance)"
     )
+    assert gate.blamed == ()
     critical = run_of(run_folder, [F] + [P] * 9, tags={"c0": ("critical",)})
+    assert [key[1] for key in against_baseline(old, one).blamed] == ["c0"]
     assert not against_baseline(old, critical, significant=True).holds
     many = against_baseline(old, run_of(run_folder, [F] * 8 + [P] * 2), significant=True)
     assert not many.holds
@@ -112,7 +129,7 @@ def test_a_new_failure_counts_under_the_paired_test_too(run_folder):
     gate = against_baseline(run_of(run_folder, [P]), run_of(run_folder, [P, F]), significant=True)
     assert not gate.holds
     gate = against_baseline(run_of(run_folder, ["", P]), run_of(run_folder, [F]), significant=True)
-    assert gate.text == "--agent-baseline: 1 new and failed: c0 [demo:a]"
+    assert gate.text == "--agent-baseline: 1 new and failed: c0 [demo:a] (values differ)"
 
 
 def test_without_earlier_results_every_failure_counts(run_folder):
@@ -123,7 +140,7 @@ def test_without_earlier_results_every_failure_counts(run_folder):
     gate = against_baseline(None, run_of(run_folder, [P, F]))
     assert (gate.holds, gate.text) == (
         False,
-        "--agent-baseline last: no earlier results; 1 fail: c1 [demo:a]",
+        "--agent-baseline last: no earlier results; 1 fail: c1 [demo:a] (values differ)",
     )
 
 

@@ -52,7 +52,7 @@ def _run_lines(word: str, document: Document, width: int) -> Iterator[Line]:
 def _change(entry: CaseChange, several: bool) -> str:
     words = f"{entry.old.verdict if entry.old else 'new'} -> {entry.new.verdict if entry.new else 'removed'}"
     notes = f" [{', '.join(entry.notes)}]" if entry.notes else ""
-    message = f": {one_line(entry.case.message)}" if entry.case.verdict in ("failed", "error") else ""
+    message = f": {one_line(entry.case.why)}" if entry.case.verdict in ("failed", "error") else ""
     return f"  {case_name(entry.case, several)}  {words}{notes}{message}"
 
 
@@ -97,5 +97,6 @@ def _change_record(entry: CaseChange) -> Mapping[str, Any]:
         "old": entry.old.verdict if entry.old else None,
         "new": entry.new.verdict if entry.new else None,
         "message": entry.case.message,
+        "cause": entry.case.why,
         "notes": list(entry.notes),
     }

@@ -12,6 +12,8 @@ from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
 MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-"}
+GATED = "counted by the gate: "
+"""What the reason of a failure begins with that a gate counts; the cause follows."""
 SOURCES = {"given": "handed over by the agent", "only query": "from the only query"}
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
+from pytest_agenteval.reports.failure import GATED
+from pytest_agenteval.reports.text import one_line
 from pytest_agenteval.results.document import Document
 from pytest_agenteval.results.rows import CaseRow
 
@@ -20,7 +22,7 @@ def xml_text(text: str) -> str:
 def junit_xml(document: Document) -> str:
     """``<testsuites>`` with a testcase per case: failures, errors, skips and our properties.
 
-    When a gate decides the run, a failed case is skipped with the reason ``counted by the gate``.
+    When a gate decides the run, a failed case is skipped with the reason ``counted by the gate: ...``.
     """
     cases = document.cases
     gated = bool(document.run.get("gates"))
@@ -35,8 +37,13 @@ def junit_xml(document: Document) -> str:
         f'tests="{counts["total"]}" time="{seconds:.3f}" timestamp={moment}>'
     )
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<testsuites name="agenteval">', head]
+    places = {id(row): number for number, row in enumerate(document.rows)}
     for case in cases:
-        lines += _testcase(case, gated)
+        difference = ""
+        if case.verdict == "failed" and case.deciding.verdict == "failed" and not case.xfailed:
+            details = document.entry(places[id(case.deciding)]).get("details") or {}
+            difference = str(details.get("comparison") or "")
+        lines += _testcase(case, gated, difference)
     for skip in document.run.get("skipped") or ():
         path, _, name = skip["nodeid"].partition("::")
         lines.append(
@@ -51,7 +58,7 @@ def classname(path: str) -> str:
     return path.replace("/", ".")
 
 
-def _testcase(case: CaseRow, gated: bool) -> Iterator[str]:
+def _testcase(case: CaseRow, gated: bool, difference: str) -> Iterator[str]:
     row = case.rows[0]
     name = row.nodeid.partition("::")[2] or (f"{row.name}[{row.model}]" if row.model else row.name)
     seconds = sum(r.duration_ms for r in case.rows) / 1000
@@ -62,7 +69,7 @@ def _testcase(case: CaseRow, gated: bool) -> Iterator[str]:
     for key, value in properties(case).items():
         yield f"<property name={_attribute(key)} value={_attribute(value)}/>"
     yield "</properties>"
-    yield from _verdict(case, gated)
+    yield from _verdict(case, gated, difference)
     yield "</testcase>"
 
 
@@ -81,15 +88,17 @@ def properties(case: CaseRow) -> dict[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
-def _verdict(case: CaseRow, gated: bool) -> Iterator[str]:
-    message = _attribute(case.message)
-    body = escape(xml_text(case.message))
+def _verdict(case: CaseRow, gated: bool, difference: str) -> Iterator[str]:
+    """The message is one line; the text is the ``difference`` where there is one."""
+    message = _attribute(one_line(case.why))
+    body = escape(xml_text(difference or case.why))
     if case.verdict == "error":
         yield f"<error message={message}>{body}</error>"
     elif case.xfailed:
         yield f'<skipped type="pytest.xfail" message={_attribute(case.rows[0].xfail or "")}/>'
     elif case.verdict == "failed" and gated:
-        yield f'<skipped type="pytest.xfail" message="counted by the gate">{body}</skipped>'
+        reason = _attribute(GATED + one_line(case.why))
+        yield f'<skipped type="pytest.xfail" message={reason}>{body}</skipped>'
     elif case.verdict == "failed":
         yield f"<failure message={message}>{body}</failure>"
     elif case.verdict in ("review", "not_run"):

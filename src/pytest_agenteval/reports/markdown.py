@@ -16,7 +16,7 @@ from pytest_agenteval.reports.sheets import (
     results_sheet,
 )
 from pytest_agenteval.reports.terminal import case_name, last_line
-from pytest_agenteval.reports.text import counted, markdown, one_line, safe
+from pytest_agenteval.reports.text import counted, fit, markdown, one_line, safe
 from pytest_agenteval.results.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document import Document
 
@@ -39,7 +39,7 @@ def markdown_summary(document: Document, title: str = "Agent evaluation") -> str
     shown = cases
     if len(cases) > MANY:
         shown = [case for case in cases if case.verdict != "passed"][:MANY]
-    sections = [results_sheet(document, shown, 0)]
+    sections = [results_sheet(document, shown, why=True)]
     if len(document.header["by_model"]) > 1:
         only = None if len(cases) <= MANY else shown
         sections = [model_sheet(document), matrix_sheet(document, only), *sections]
@@ -164,7 +164,9 @@ def _changes(heading: str, changes: Sequence[CaseChange], several: bool) -> Iter
     yield ""
     for entry in changes[:COMMENT_ROWS]:
         notes = f" ({', '.join(entry.notes)})" if entry.notes else ""
-        message = "" if entry.change in ("fix", "removed") else f": {markdown(entry.case.message[:200])}"
+        message = (
+            "" if entry.change in ("fix", "removed") else f": {markdown(fit(one_line(entry.case.why), 200))}"
+        )
         yield f"- {markdown(case_name(entry.case, several))}{message}{notes}"
     if len(changes) > COMMENT_ROWS:
         yield f"- and {len(changes) - COMMENT_ROWS} more"

@@ -50,8 +50,13 @@ def style_of(case: CaseRow) -> str:
     return "yellow" if case.xfailed else STYLE[case.verdict]
 
 
-def results_sheet(document: Document, cases: Sequence[CaseRow], hidden: int = 0) -> Sheet:
-    """Test, Model, Status, Message, Tokens, Cost, Time, Tools; one row per case, then the totals."""
+def results_sheet(
+    document: Document, cases: Sequence[CaseRow], hidden: int = 0, *, why: bool = False
+) -> Sheet:
+    """Test, Model, Status, Message, Tokens, Cost, Time, Tools; one row per case, then the totals.
+
+    ``why``: messages with what the comparison found, where there is room for them.
+    """
     columns = (
         Column("Test", flexible=True),
         Column("Model", flexible=True),
@@ -62,7 +67,7 @@ def results_sheet(document: Document, cases: Sequence[CaseRow], hidden: int = 0)
         Column("Time", right=True),
         Column("Tools", right=True),
     )
-    rows = [_case_cells(case) for case in cases]
+    rows = [_case_cells(case, why) for case in cases]
     summary = document.header["summary"]
     total = [
         "Total",
@@ -78,14 +83,14 @@ def results_sheet(document: Document, cases: Sequence[CaseRow], hidden: int = 0)
     return Sheet("Results", columns, [*rows, total], [*map(style_of, cases), "bold"], note)
 
 
-def _case_cells(case: CaseRow) -> list[str]:
+def _case_cells(case: CaseRow, why: bool) -> list[str]:
     tokens = [row.tokens for row in case.rows if row.tokens is not None]
     costs = [row.cost for row in case.rows if row.cost is not None]
     return [
         case.key[1],
         case.key[2],
         status_of(case),
-        case.message,
+        case.why if why else case.message,
         tokens_text(sum(tokens) if tokens else None),
         cost_text(sum(costs) if costs else None),
         time_text(sum(row.duration_ms for row in case.rows)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,25 @@ from pytest_agenteval.results.diff import CaseChange, RunDiff, diff_documents
 from pytest_agenteval.results.document import Document
 from pytest_agenteval.results.load import past_runs, read_document
 from pytest_agenteval.results.overrides import with_overrides
-from pytest_agenteval.results.rows import CaseRow
+from pytest_agenteval.results.rows import CaseRow, Key
 
 SIGNIFICANT = 0.05
 CRITICAL = "critical"
+WHY = 120
+"""Characters of why a case fails, in the text of a gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate and whether it holds; ``text`` says what was found and what was asked for."""
+    """One gate and whether it holds; ``text`` says what was found and what was asked for.
+
+    ``blamed`` are the cases that it fails for.
+    """
 
     gate: str
     holds: bool
     text: str
+    blamed: tuple[Key, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """As the document's ``run.gates`` keeps it."""
@@ -48,7 +54,12 @@ def _fail_under(cases: Sequence[CaseRow], scope: str, rate: float) -> Gate:
     passed = sum(case.verdict == "passed" for case in judged)
     holds = 100 * passed >= rate * len(judged) - 1e-9
     shown = pass_rate(own)
-    return Gate(name, holds, f"{name}: {passed} of {len(judged)} passed, {shown} %")
+    text = f"{name}: {passed} of {len(judged)} passed, {shown} %"
+    return Gate(name, holds, text, () if holds else _keys(c for c in judged if c.verdict == "failed"))
+
+
+def _keys(cases: Iterable[CaseRow]) -> tuple[Key, ...]:
+    return tuple(case.key for case in cases)
 
 
 def _in_scope(case: CaseRow, scope: str) -> bool:
@@ -86,9 +97,8 @@ def against_baseline(baseline: Document | None, document: Document, *, significa
     name = "--agent-baseline"
     if baseline is None:
         failed = [case for case in document.cases if case.verdict == "failed" and not case.xfailed]
-        return Gate(
-            name, not failed, f"{name} last: no earlier results; {_named('fail', failed) or 'none fails'}"
-        )
+        text = f"{name} last: no earlier results; {_named('fail', failed) or 'none fails'}"
+        return Gate(name, not failed, text, _keys(failed))
     diff = diff_documents(baseline, document)
     lost, new = regressions(diff), new_failures(diff)
     counted = lost
@@ -102,7 +112,8 @@ def against_baseline(baseline: Document | None, document: Document, *, significa
         test = f" ({shown}, {'worse' if worse else 'could be chance'})"
     parts = [_named("regressed", lost), _named("new and failed", new)]
     text = "; ".join(part for part in parts if part) or "no regression"
-    return Gate(name, not counted and not new, f"{name}: {text}{test if lost else ''}")
+    blamed = _keys([*counted, *new])
+    return Gate(name, not blamed, f"{name}: {text}{test if lost else ''}", blamed)
 
 
 def regressions(diff: RunDiff) -> list[CaseRow]:
@@ -123,9 +134,15 @@ def _fails_anew(entry: CaseChange) -> bool:
 
 
 def _named(word: str, cases: Sequence[CaseRow]) -> str:
-    names = [f"{case.key[1]} [{case.key[2]}]" if case.key[2] else case.key[1] for case in cases]
+    names = [_named_with_why(case) for case in cases]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"{len(names)} {word}: {', '.join(names[:5])}{more}" if names else ""
+
+
+def _named_with_why(case: CaseRow) -> str:
+    name = f"{case.key[1]} [{case.key[2]}]" if case.key[2] else case.key[1]
+    why = " ".join(case.why.split())
+    return f"{name} ({why if len(why) <= WHY else why[: WHY - 1] + '…'})"
 
 
 @dataclass(frozen=True, slots=True)

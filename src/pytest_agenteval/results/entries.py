@@ -61,7 +61,7 @@ def scalars_of(
 
 
 _NAO = ("message", "tokens", "cost", "duration_ms", "tool_call_count", "error")
-_OURS = ("observed", "verdict", "stage", "reason", "score")
+_OURS = ("observed", "verdict", "stage", "reason", "cause", "score")
 
 
 def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None) -> dict[str, Any]:

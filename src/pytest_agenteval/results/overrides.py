@@ -88,6 +88,5 @@ def _overridden(row: Row, override: Override | None) -> Row:
     if override is None:
         return row
     note = f" ({override.note})" if override.note else ""
-    return replace(
-        row, verdict=override.verdict, message=f"overridden: {override.verdict}{note}; was: {row.message}"
-    )
+    message = f"overridden: {override.verdict}{note}; was: {row.message}"
+    return replace(row, verdict=override.verdict, message=message, cause="")

@@ -218,6 +218,7 @@ def attempt_head(attempt: Attempt, reference_hash: str | None) -> dict[str, Any]
         "observed": attempt.observed,
         "stage": attempt.stage,
         "reason": attempt.reason,
+        "cause": attempt.cause if attempt.cause != attempt.message else None,
         "score": finite(attempt.score),
         "leak": attempt.leak,
         "reference_hash": reference_hash,

@@ -36,6 +36,7 @@ class Row:
     tool_call_count: int = 0
     stage: str | None = None
     reason: str | None = None
+    cause: str = ""
     score: float | None = None
     k: int = 1
     pass_rule: str = "all"
@@ -51,6 +52,11 @@ class Row:
     def key(self) -> Key:
         """(path, name, model)."""
         return self.path, self.name, self.model
+
+    @property
+    def why(self) -> str:
+        """The message with what the comparison found, where it is known (``cause``)."""
+        return self.cause or self.message
 
 
 def row_of(entry: Mapping[str, Any]) -> Row:
@@ -73,6 +79,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         tool_call_count=entry.get("tool_call_count") or 0,
         stage=entry.get("stage"),
         reason=entry.get("reason"),
+        cause=str(entry.get("cause") or "")[:SHORT],
         score=entry.get("score"),
         k=entry.get("k") or 1,
         pass_rule=str(entry.get("pass") or "all"),
@@ -127,11 +134,18 @@ class CaseRow:
     @property
     def message(self) -> str:
         """What a table shows: the attempt's message; for k > 1 the count before it, if any was made."""
+        return self._counted(self.deciding.message)
+
+    @property
+    def why(self) -> str:
+        """The same with what the comparison found: what a person reads who has one line only."""
+        return self._counted(self.deciding.why)
+
+    def _counted(self, text: str) -> str:
         if len(self.rows) == 1 or all(row.verdict == "not_run" for row in self.rows):
-            return self.rows[0].message
+            return text
         label = self.decision.label
-        shown = self.deciding.message if self.verdict in ("failed", "error") else ""
-        return f"{label}: {shown}" if shown else label
+        return f"{label}: {text}" if text and self.verdict in ("failed", "error") else label
 
     @property
     def score(self) -> float | None:
