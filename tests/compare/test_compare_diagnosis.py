@@ -162,7 +162,7 @@ CASES = {
         ["k", "x"],
         named([5.5, 6.3, 7.5, 8.1, 9.5, 10.0]),
         {},
-        "`x`: rounded to 1 decimals (2 of 6 rows; expected 6.25, got 6.3)",
+        "`x`: rounded to 1 decimal (2 of 6 rows; expected 6.25, got 6.3)",
     ),
     "truncated": (
         KX,
@@ -170,7 +170,7 @@ CASES = {
         ["k", "x"],
         named([5, 6, 7, 8, 9, 10]),
         {},
-        "`x`: cut, not rounded, to 0 decimals (5 of 6 rows; expected 5.5, got 5)",
+        "`x`: cut, not rounded, to whole numbers (5 of 6 rows; expected 5.5, got 5)",
     ),
     "precision_lost": (
         (["id"], ["BIGINT"]),

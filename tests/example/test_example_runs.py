@@ -91,7 +91,7 @@ def test_the_text_of_each_failure_names_its_mistake() -> None:
         assert all(f"\n{part} " in text for part in ("prompt", "reference", "answer")), text
     assert "looks like LIMIT 100" in by_name["never_ordered"]
     assert "2 times: join fan-out" in by_name["instalments"]
-    assert "rounded to 0 decimals" in by_name["average_order_value"]
+    assert "rounded to whole numbers" in by_name["average_order_value"]
     assert "in another order" in by_name["category_ranking"]
     assert "grouped by `channel` as well" in by_name["revenue_by_month"]
     assert re.search(r"^extra +staff", by_name["revenue_by_channel"], re.MULTILINE)

@@ -143,7 +143,7 @@ def addresses(jaffle_results: Path) -> dict[str, str]:
         "/?q=nothing-like-it": "No run is like that",
         f"/runs/{run}": "Performance by Model",
         f"/runs/{run}?show=failures&sort=-cost&q=revenue": "Pass / Fail by Test and Model",
-        f"/runs/{run}/attempts/{failed}": "rounded to 0 decimals",
+        f"/runs/{run}/attempts/{failed}": "rounded to whole numbers",
         f"/runs/{OLD}?show=flaky": "flaky",
         f"/runs/{OLD}/attempts/{number_of(jaffle_results, 'latest_order')}": "Error in stage agent",
         f"/compare?old={OLD}&new={run}": "Regressions",

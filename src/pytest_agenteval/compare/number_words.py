@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, product
+from typing import Any
 
 from pytest_agenteval.compare.cells import NUMBER, Cell
 from pytest_agenteval.compare.moments import DAY, SECOND
@@ -20,10 +21,11 @@ from pytest_agenteval.compare.numbers import (
 )
 from pytest_agenteval.compare.pairing import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
-from pytest_agenteval.compare.scene import PlainScene, number_of, numbers_of
+from pytest_agenteval.compare.scene import PlainScene, number_of, numbers_of, plural
 from pytest_agenteval.compare.words import MOMENTS, aligned, found
 
 FACTORS = tuple(Fraction(f) for f in (100, 1000, 10**6, 10**9, 60, 3600))
+_SHORT = Context(prec=40, Emax=999999, Emin=-999999)
 LISTED = (*FACTORS, *(1 / f for f in FACTORS))
 
 
@@ -98,7 +100,10 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
         return None
     if places < 0 and (not scene.kind(position).tolerant and len(set(xs)) < 3):
         return None
-    for mode in modes:
+    most = max(map(shown_decimals, xs))
+    # 1000 is a multiple of 1,000 and a whole number: the finer of the two is meant where both hold
+    finer = (0, places) if places < 0 < most else (places,)
+    for mode, places in product(modes, finer):
         cut = {x: cut_to(x, places, mode) for x in xs}
         vanish = all(not cut[x] for x in xs if x)
         if vanish and (word == "rounded" or all(abs(as_float(x)) < 0.01 for x in xs)):
@@ -107,7 +112,9 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
             continue
         if _agrees(scene, position, cut.__getitem__, EQUAL):
             how = "rounded" if word == "rounded" else "cut, not rounded,"
-            unit = f"{places} decimals" if places >= 0 else f"multiples of {10**-places}"
+            unit = plural(places, "decimal") if places > 0 else f"multiples of {10**-places:,}"
+            if not places:
+                unit = "whole numbers"
             text = f"`{scene.name(position)}`: {how} to {unit}"
             return found(scene, position, word, text, decimals=places)
     return None
@@ -164,7 +171,9 @@ def scaled(scene: PlainScene, position: int) -> Diagnosis | None:
         return None
     rule = NumberRule(0.0 if exact else 1e-6, 0.0, None)
     if _agrees(scene, position, lambda n: _multiplied(n, ratio), rule):
-        return _scaled(scene, position, f"{float(ratio):.6g}", len(ys))
+        size = _SHORT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+        shown = f"{as_float(size):.6g}" if abs(size.adjusted()) < 300 else f"{size:.2e}"
+        return _scaled(scene, position, shown, len(ys))
     return None
 
 
@@ -175,7 +184,7 @@ def _multiplied(number: Number, factor: Fraction) -> Number:
             return value.scaleb(1 - len(str(factor.denominator)))
         if value % factor.denominator == 0:
             return value / factor.denominator
-    return as_float(value) / factor.denominator
+    return as_float(_SHORT.divide(value, Decimal(factor.denominator)))
 
 
 def _scaled(scene: PlainScene, position: int, factor: str, count: int) -> Diagnosis:
@@ -238,11 +247,11 @@ def _orders(scene: PlainScene, position: int, pairs: list[tuple[int, int]]) -> l
     for other, column in enumerate(scene.paired):
         if other == position:
             continue
-        keys = [
-            column.expected[e][0] if not column.expected[e][1] else column.expected[e][1] for e, _ in pairs
-        ]
-        if len({type(key) for key in keys}) == 1 and isinstance(keys[0], (int, str, tuple)):
-            order = sorted(range(len(pairs)), key=lambda i: keys[i])  # type: ignore[arg-type,return-value]
+        cells = [column.expected[e] for e, _ in pairs]
+        numbers = numbers_of(cells)
+        keys: list[Any] = numbers if len(numbers) == len(cells) else [key for key, _ in cells]
+        if len(numbers) == len(cells) or all(isinstance(key, str) for key in keys):
+            order = sorted(range(len(pairs)), key=keys.__getitem__)
             orders += [order, order[::-1]]
     return orders
 
