@@ -218,7 +218,7 @@ class CaseRun:
         return Task(
             turns=tuple(turn.say for turn in case.turns),
             model=self.model or (self.agent.default_model if self.agent else None),
-            database=case.database or (next(iter(urls)) if len(urls) == 1 else None),
+            database=case.database or self._only(urls),
             databases=dict(urls),
             caller=case.caller,
             vars=case.vars,
@@ -233,6 +233,10 @@ class CaseRun:
             input=case.input,
             attempt=number,
         )
+
+    def _only(self, urls: Mapping[str, str]) -> str | None:
+        """The one database there is, one that cannot be used counted."""
+        return next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
 
     @property
     def databases(self) -> Databases:

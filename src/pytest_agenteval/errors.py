@@ -4,6 +4,7 @@
 
     AgentEvalError
     ├── SettingsError            an option, ini value or project file is wrong (pytest: usage error, exit 4)
+    │   └── VariableMissing      an environment variable that a project file names is not set
     ├── CaseFileError            a case file is wrong; carries every problem of the file
     ├── ResultsError             a results file or a run's folder cannot be read or used
     ├── JournalFailed            a run's folder takes no more lines: the run ends, nothing more is paid for
@@ -35,6 +36,10 @@ class AgentEvalError(Exception):
 
 class SettingsError(AgentEvalError):
     """An option, an ini value, an environment variable or a project file has a bad value."""
+
+
+class VariableMissing(SettingsError):
+    """A value that is needed now names an environment variable that is not set."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

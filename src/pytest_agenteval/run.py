@@ -124,10 +124,10 @@ class Run:
         """The case files read so far; an agent must not see them."""
         return tuple(sorted(self._case_files))
 
-    @property
-    def database_urls(self) -> dict[str, str]:
-        """Databases by name, as configured: ini, then project file."""
-        return {**self.project.database_urls(), **dict(self.settings.databases)}
+    @cached_property
+    def usable_databases(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Databases by name, as configured (ini, then project file); and why others cannot be used."""
+        return self.project.usable_urls(dict(self.settings.databases))
 
     # -- the agent --------------------------------------------------------------------------
 
@@ -199,10 +199,12 @@ class Run:
         """The configured databases of this process."""
         from pytest_agenteval.databases import Databases
 
-        for url in self.database_urls.values():
+        urls, unusable = self.usable_databases
+        for url in urls.values():
             self.redactor.add_named("url", url)
         return Databases(
-            self.database_urls,
+            urls,
+            unusable=unusable,
             folder=self.folder().path,
             root=self.root,
             timeout=self.settings.sql_timeout,
@@ -215,7 +217,7 @@ class Run:
 
         One that cannot be taken is told by each case that needs it.
         """
-        for name in dict.fromkeys(names) if self.database_urls else ():
+        for name in dict.fromkeys(names) if any(self.usable_databases) else ():
             with suppress(DatabaseError):
                 self.databases.get(name).prepare()
 

@@ -66,10 +66,10 @@ def add_findings(session: pytest.Session, items: list[pytest.Item]) -> None:
     from pytest_agenteval.checks.policy.findings import validate
 
     run = run_of(session.config)
-    sources = run.database_urls
+    sources, unusable = run.usable_databases
     schemas, _ = ask_databases(sources, run.root, run.settings)
     # without configured databases a fixture may define them: which there are is not known
-    found = validate(run.root, list(sources) or None, schemas)
+    found = validate(run.root, [*sources, *unusable] or None, schemas)
     by_file: dict[Path, list[Problem]] = {path: [] for path in found.files}
     for problem in found.problems:
         by_file.setdefault(problem.path, []).append(problem)

@@ -78,7 +78,7 @@ def test_a_nao_project_is_read_as_it_is(tmp_path: Path) -> None:
     project = find_project(tmp_path, environ=ENVIRON)
 
     assert (project.kind, project.path, project.target) == ("nao", tmp_path / "nao_config.yaml", "nao:")
-    assert project.database_urls() == {
+    assert project.usable_urls()[0] == {
         "shop": f"duckdb:///{tmp_path}/data/shop.duckdb",
         "crm": "postgresql://reader:p%40ss%3A%2Fword@db.local:5433/crm?options=-csearch_path%3Dsales",
     }
@@ -194,7 +194,7 @@ def test_our_own_table_in_pyproject(tmp_path: Path) -> None:
     }
     assert project.context_files == ("docs/*.md", "RULES.md")
     assert project.http == {"headers": {"Authorization": "Bearer t0ken"}, "poll": [{"every": 1}, 1.5, True]}
-    assert project.database_urls() == {
+    assert project.usable_urls()[0] == {
         "a": f"sqlite:///{tmp_path}/a.db",
         "b": f"duckdb:///{tmp_path}/b.duckdb",
     }
@@ -210,7 +210,7 @@ def test_our_own_yaml_file(tmp_path: Path) -> None:
     project = find_project(tmp_path)
 
     assert (project.target, project.settings) == (None, {"test.k": 2})
-    assert project.database_urls() == {
+    assert project.usable_urls()[0] == {
         "shop": "duckdb:///:memory:",
         "abs": "sqlite:////abs/x.db",
         "pg": "postgresql://u@h/d",
@@ -381,9 +381,10 @@ def test_other_secret_stores_are_not_supported(tmp_path: Path) -> None:
     write(tmp_path, "nao_config.yaml", "databases:\n- {name: a, type: duckdb, path: \"{{ aws('s/f') }}\"}\n")
     project = find_project(tmp_path)
 
-    with pytest.raises(SettingsError) as caught:
-        project.database_urls()
-    assert str(caught.value) == "nao_config.yaml:2: aws('s/f') is not supported here; use env('NAME')"
+    assert project.usable_urls() == (
+        {},
+        {"a": "nao_config.yaml:2: aws('s/f') is not supported here; use env('NAME')"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -495,7 +496,7 @@ def test_a_listener_is_told_every_secret(tmp_path: Path) -> None:
     project.secrets.listen(lambda name, value: told.append(value))
     assert told == ["claude", "4"]
 
-    project.database_urls()
+    project.usable_urls()
     assert told == ["claude", "4", "db.local", "5433", "p@ss:/word"]
 
 
@@ -507,10 +508,35 @@ def test_one_missing_variable_leaves_the_other_databases_usable(tmp_path: Path) 
     assert reasons == {"crm": "nao_config.yaml:10: environment variable CRM_HOST is not set"}
 
 
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("type: sqlit, path: a.db", "database 'a': unknown database type 'sqlit', did you mean 'sqlite'?"),
+        ("type: sqlite", "database 'a' of type sqlite needs 'path'"),
+        ("type: sqlite, path: ''", "database 'a', sqlite: its path is empty"),
+        ("type: duckdb, path: \"{{ env('EMPTY') }}\"", "database 'a', duckdb: its path is empty"),
+        ("url: shop.db", "database 'a': 'shop.db' is not a URL; write for example duckdb:///shop.duckdb"),
+    ],
+)
+def test_what_is_wrong_with_a_database_has_its_place(tmp_path: Path, config: str, reason: str) -> None:
+    write(tmp_path, "nao_config.yaml", f"databases:\n- {{name: a, {config}}}\n- {{name: b, type: duckdb}}\n")
+    urls, reasons = find_project(tmp_path, environ={"EMPTY": ""}).usable_urls()
+
+    assert urls == {"b": "duckdb:///:memory:"}
+    assert reasons["a"].startswith(f"nao_config.yaml:2: {reason}")
+
+
+def test_the_ini_beats_a_database_that_cannot_be_used(tmp_path: Path) -> None:
+    write(tmp_path, "nao_config.yaml", "databases:\n- {name: a, type: sqlite}\n")
+    project = find_project(tmp_path)
+
+    assert project.usable_urls({"a": "sqlite:///a.db"}) == ({"a": "sqlite:///a.db"}, {})
+
+
 def test_secrets_stay_out_of_the_representation(tmp_path: Path) -> None:
     write(tmp_path, "nao_config.yaml", NAO)
     project = find_project(tmp_path, environ=ENVIRON)
-    project.database_urls()
+    project.usable_urls()
 
     assert "p@ss" not in repr(project)
     assert "sk-1" not in repr(project)

@@ -121,7 +121,7 @@ def test_any_project_file(tmp_path_factory: pytest.TempPathFactory, value: objec
     for text in (yaml.safe_dump(value), yaml.safe_dump(dict.fromkeys(keys, value))):
         (root / name).write_text(text, encoding="utf-8")
         with suppress(SettingsError):
-            find_project(root, environ={}).database_urls()
+            find_project(root, environ={}).usable_urls()
 
 
 @PROFILE

@@ -288,6 +288,36 @@ def test_a_missing_variable_is_the_error_of_the_cases_that_need_it(shop: Project
             "2 files, 2 cases, 2 references: 1 error, 0 warnings",
         ],
     )
+    # without the references it is a word of warning: a check of the files needs no secrets
+    assert shop.check() == (
+        0,
+        [
+            "agenteval.yaml:3:1: warning: environment variable NOBODY_SETS_THIS is not set",
+            "2 files, 2 cases: 0 errors, 1 warning",
+        ],
+    )
+
+
+def test_databases_that_cannot_be_used_are_told(shop: Project) -> None:
+    shop.write("pytest.ini", "[pytest]\n")
+    shop.write(
+        "nao_config.yaml",
+        "databases:\n- {name: shop, type: duckdb, path: shop.duckdb}\n- {name: crm, type: sqlite}\n"
+        "- {name: old, type: sqlit, path: a.db}\n",
+    )
+    shop.write(".naoignore", "tests/\n")
+    shop.write("tests/a.yml", "prompt: x\ndatabase: crm\nsql: SELECT 1 AS a\n")
+
+    code, (crm, old, *_, count) = shop.check()
+    assert (code, count) == (1, "1 file, 1 case: 1 error, 1 warning")
+    assert crm == "nao_config.yaml:3:1: database 'crm' of type sqlite needs 'path'"
+    assert old.startswith(
+        "nao_config.yaml:4:1: warning: database 'old': unknown database type 'sqlit', did you mean 'sqlite'?"
+    )
+    code, lines = shop.check("--references")
+    assert lines[0].startswith("nao_config.yaml:4:1: warning: database 'old'")
+    assert lines[1].startswith("tests/a.yml:3:1: a: the reference fails: nao_config.yaml:3: database 'crm'")
+    assert (code, lines[-1]) == (1, "1 file, 1 case, 1 reference: 1 error, 1 warning")
 
 
 @pytest.mark.parametrize(

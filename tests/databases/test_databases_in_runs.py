@@ -150,3 +150,42 @@ def test_a_database_in_use_elsewhere_is_named(project: pytest.Pytester):
     done.assert_outcomes(errors=1)
     done.stdout.fnmatch_lines(["*shop.duckdb is held for writing by *(PID *); stop it or let it close*"])
     assert document(project)["results"][0]["passed"] is False
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_a_database_that_cannot_be_used_is_the_error_of_the_cases_that_need_it(
+    project: pytest.Pytester, more: tuple[str, ...]
+):
+    project.makefile(".yaml", nao_config=UNUSABLE)
+    project.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    crm = "prompt: Who?\ndatabase: crm\nsql: SELECT 1 AS n\n"
+    old = "prompt: When?\ndatabase: old\nsql: SELECT 1 AS n\n"
+    write(project, TEN, a=CASE + "database: shop\n", b=crm, c=crm.replace("Who", "Whom"), d=old)
+    done = project.runpytest_subprocess("--junitxml=j.xml", *more)
+
+    done.assert_outcomes(passed=1, errors=3)
+    done.stdout.no_fnmatch_line("*Traceback*")
+    done.stdout.fnmatch_lines(["cases: 1 passed, 3 errors*"])
+    reasons = {row["name"]: row["message"] for row in document(project)["results"]}
+    assert reasons["b"] == "nao_config.yaml:5: environment variable NOBODY_SETS_THIS is not set"
+    assert reasons["c"] == reasons["b"]
+    assert reasons["d"].startswith("nao_config.yaml:6: database 'old': unknown database type 'sqlit', did")
+    junit = (project.path / "j.xml").read_text()
+    assert 'errors="3" failures="0"' in junit
+
+
+UNUSABLE = """databases:
+- {name: shop, type: duckdb, path: shop.duckdb}
+- name: crm
+  type: postgres
+  host: "{{ env('NOBODY_SETS_THIS') }}"
+- {name: old, type: sqlit, path: x.db}
+"""
+
+TEN = """
+import pytest
+
+@pytest.fixture
+def agent():
+    return lambda prompt: [{"n": 10}]
+"""

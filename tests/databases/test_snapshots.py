@@ -249,6 +249,23 @@ def test_a_write_to_the_original_is_seen(file: Path, tmp_path: Path):
         assert copies.changed() == ("data",)
 
 
+def test_a_file_of_the_other_engine_is_named(file: Path, tmp_path: Path):
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        connection.execute("CREATE TABLE t (a)")
+    with pytest.raises(DatabaseError) as caught:
+        opened(tmp_path, "duckdb:///x.db").get().query("SELECT 1")
+    assert str(caught.value) == (
+        "database 'data' (duckdb:///x.db): no snapshot, this is a SQLite file; "
+        "write sqlite:/// in place of duckdb:/// (or type: sqlite)"
+    )
+    with pytest.raises(DatabaseError) as caught:
+        opened(tmp_path, "sqlite:///data.duckdb").get().query("SELECT 1")
+    assert str(caught.value) == (
+        "database 'data' (sqlite:///data.duckdb): no snapshot, this is a DuckDB file; "
+        "write duckdb:/// in place of sqlite:/// (or type: duckdb)"
+    )
+
+
 def test_what_has_no_file_cannot_be_isolated(tmp_path: Path):
     with (
         opened(tmp_path, ":memory:") as databases,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.errors import DatabaseError, SettingsError
 from pytest_agenteval.validation import did_you_mean
 
 Fields = Mapping[str, Any]
@@ -34,11 +34,20 @@ class Connection:
         Raises ``SettingsError`` naming the place: a missing variable, a missing key, a way to
         connect that is not supported.
         """
-        fields = {name: value for name, value in self.read().items() if value not in (None, "")}
+        from pytest_agenteval.databases.sources import source_of
+
+        given = self.read()
+        fields = {name: value for name, value in given.items() if value not in (None, "")}
         if "url" in fields:
+            try:
+                source_of(self.name, str(fields["url"]), self.folder)
+            except DatabaseError as wrong:
+                raise SettingsError(f"{self.place}: {wrong}") from None
             return _anchored(str(fields["url"]), self.folder)
         if (unknown := check_type(self.type)) is not None:
             raise SettingsError(f"{self.place}: database {self.name!r}: {unknown}")
+        if self.type in ("duckdb", "sqlite") and "path" in given and "path" not in fields:
+            raise SettingsError(f"{self.place}: database {self.name!r}, {self.type}: its path is empty")
         try:
             return BUILDERS[self.type](fields, self.folder)
         except KeyError as missing:
@@ -65,9 +74,9 @@ def _anchored(url: str, folder: Path) -> str:
     return url
 
 
-def _file(scheme: str) -> Callable[[Fields, Path], str]:
+def _file(scheme: str, default: str | None = None) -> Callable[[Fields, Path], str]:
     def build(fields: Fields, folder: Path) -> str:
-        path = str(fields.get("path", ":memory:"))
+        path = str(fields["path"] if default is None else fields.get("path", default))
         return f"{scheme}:///{path if path == ':memory:' else (folder / Path(path).expanduser())}"
 
     return build
@@ -187,7 +196,8 @@ def _athena(fields: Fields, folder: Path) -> str:
 
 
 BUILDERS: Mapping[str, Callable[[Fields, Path], str]] = {
-    "duckdb": _file("duckdb"),
+    # nao's own default; SQLite is no type of nao's, and an empty one in memory is of no use
+    "duckdb": _file("duckdb", ":memory:"),
     "sqlite": _file("sqlite"),
     "postgres": _server("postgresql", 5432, _postgres),
     "postgresql": _server("postgresql", 5432, _postgres),

@@ -76,23 +76,23 @@ class Project:
         """The ``http`` block, references read. Raises ``SettingsError``."""
         return self.read_http()
 
-    def database_urls(self) -> dict[str, str]:
-        """Name -> SQLAlchemy URL of every database. Raises ``SettingsError`` naming file and line."""
-        return {name: connection.url for name, connection in self.databases.items()}
-
-    def usable_urls(self) -> tuple[dict[str, str], dict[str, str]]:
+    def usable_urls(self, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
         """The URLs that can be made, and for the other databases why not (``file:line: ...``).
 
         A variable is needed only where its database is used, so a missing one is no one else's error.
+        ``given``: URLs by name that beat the file's (the ini's).
         """
         urls: dict[str, str] = {}
         reasons: dict[str, str] = {}
+        given = given or {}
         for name, connection in self.databases.items():
+            if name in given:
+                continue
             try:
                 urls[name] = connection.url
             except SettingsError as wrong:
                 reasons[name] = str(wrong)
-        return urls, reasons
+        return {**urls, **given}, reasons
 
 
 def find_project(

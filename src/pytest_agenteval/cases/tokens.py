@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.cases.document import Node, Reader
-from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.errors import SettingsError, VariableMissing
 
 _PATTERN = re.compile(r"\$?\{\{\s*(?P<how>env|aws|k8s)\(\s*['\"](?P<what>[^'\"\n]+)['\"]\s*\)\s*\}\}")
 _OPEN, _FILL = "\ue000", "\ue001"
@@ -86,7 +86,7 @@ class Tokens:
                     f"{self.place(node)}: {how}('{what}') is not supported here; use env('NAME')"
                 )
             if what not in self.environ:
-                raise SettingsError(f"{self.place(node)}: environment variable {what} is not set")
+                raise VariableMissing(f"{self.place(node)}: environment variable {what} is not set")
             self.secrets.add(self.environ[what], what)
             return self.environ[what]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
-from pytest_agenteval.errors import AgentEvalError, Problem
+from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.loader import LoadedFile
@@ -68,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise AgentEvalError(f"no such file or folder: {', '.join(missing)}")
         place = find_place(arguments.paths, arguments.strict)
         findings = examine(place, arguments.paths, strict=arguments.strict)
+        # the references of a database that cannot be used fail, and say so themselves
+        findings.add(list(_unusable(place, findings.cases, told=arguments.references)))
         if arguments.references:
             from pytest_agenteval.cli.references import run_references
 
@@ -152,6 +154,25 @@ def decides(case: Case) -> bool:
         or any(place.sql or place.expected is not None or place.expected_response for place in places)
         or any(check.severity == "fail" for place in places for check in place.assertions)
     )
+
+
+def _unusable(place: Place, cases: Sequence[Case], told: bool) -> Iterator[Problem]:
+    """Databases of the project file that cannot be used; with ``told`` only those that no case needs.
+
+    An error where a case needs it; what only the environment of a run has to set is a warning.
+    """
+    given = dict(place.settings.databases)
+    only = next(iter({**place.project.databases, **given}), None)
+    needed = {case.database or only for case in cases if case.statements or case.isolate}
+    for name, connection in place.project.databases.items():
+        if name in given or (told and name in needed):
+            continue
+        try:
+            _ = connection.url
+        except SettingsError as wrong:
+            file, line, text = str(wrong).split(":", 2)
+            lasting = name in needed and not isinstance(wrong, VariableMissing)
+            yield Problem(place.root / file, int(line), 1, text.strip(), "error" if lasting else "warning")
 
 
 def _exposed(place: Place, cases: Sequence[Case]) -> list[Problem]:

@@ -22,11 +22,9 @@ def run_references(place: Place, findings: Findings) -> None:
     """Run the references of all good cases, adding what is wrong to ``findings``."""
     from pytest_agenteval.databases import Databases
 
-    urls, reasons = place.project.usable_urls()
-    sources = {**urls, **dict(place.settings.databases)}
-    reasons = {name: why for name, why in reasons.items() if name not in sources}
+    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     cases = [case for case in findings.cases if case.statements]
-    if not sources and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
+    if not sources and not unusable and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
         findings.notes.append(
             "references were not run: the fixture agenteval_databases defines the databases, "
             "and only pytest can call it"
@@ -35,6 +33,7 @@ def run_references(place: Place, findings: Findings) -> None:
     with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as folder:
         databases = Databases(
             sources,
+            unusable=unusable,
             folder=Path(folder),
             root=place.root,
             timeout=place.settings.sql_timeout,
@@ -44,11 +43,7 @@ def run_references(place: Place, findings: Findings) -> None:
         with databases:
             for case in cases:
                 findings.references += len(case.statements)
-                if reason := reasons.get(case.database or next(iter([*sources, *reasons]), "")):
-                    failed = _problem(case, f"the reference fails: {reason}", "error")
-                    findings.add([failed] * len(case.statements))
-                else:
-                    findings.add(list(_problems(place, databases, case)))
+                findings.add(list(_problems(place, databases, case)))
 
 
 def _problems(place: Place, databases: Databases, case: Case) -> Iterator[Problem]:

@@ -73,8 +73,10 @@ def _databases(
     """
     from pytest_agenteval.checks.policy.asking import ask_databases
 
-    sources = {**place.project.database_urls(), **dict(place.settings.databases)}
-    if not sources and conftest_speaks(place.root, r"\bagenteval_databases\b"):
+    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
+    if not sources and not unusable and conftest_speaks(place.root, r"\bagenteval_databases\b"):
         return None, {}, ["no database was asked: the fixture agenteval_databases defines them"]
     schemas, notes = ask_databases(sources if ask else {}, place.root, place.settings)
-    return list(sources), schemas, notes
+    if ask:
+        notes += [f"database {name!r} was not asked: {reason}" for name, reason in unusable.items()]
+    return [*sources, *unusable], schemas, notes

@@ -28,8 +28,19 @@ _FLOCK = "hhqqi4x" if sys.platform == "linux" else "qqihh"
 """``struct flock``; Linux begins with the type, macOS and the BSDs with the start."""
 
 
+_MAGIC = (("sqlite", 0, b"SQLite format 3\0"), ("duckdb", 8, b"DUCK"))
+"""What a database file of each kind has at which byte."""
+
+
 class CopyError(Exception):
     """The copy cannot be taken; the text says why and what to do."""
+
+
+def kind_of(path: str) -> str | None:
+    """The engine that wrote a file, by its first bytes; ``None``: not known."""
+    with open(path, "rb") as file:
+        start = file.read(16)
+    return next((kind for kind, at, magic in _MAGIC if start[at : at + len(magic)] == magic), None)
 
 
 def copy(
@@ -40,6 +51,11 @@ def copy(
     ``pids`` are the processes of this run: a lock they (or their children) hold does not stop the copy.
     Copied again when the files changed meanwhile, up to ``tries`` times. Raises ``CopyError``.
     """
+    written = kind_of(source)
+    if written not in (None, kind):
+        named = {"sqlite": "SQLite", "duckdb": "DuckDB"}
+        instead = f"write {written}:/// in place of {kind}:/// (or type: {written})"
+        raise CopyError(f"this is a {named[written]} file; {instead}")
     for _ in range(tries):
         with _locked(source, kind, pids, patience):
             before = stamp(source, kind)

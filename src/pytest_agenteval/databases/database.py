@@ -39,6 +39,7 @@ class Databases:
         cached: references are run once; False for connections that live shorter than the session.
         shared: other processes of the run share the references through files in ``folder``; ``None``:
             where this is a worker of pytest-xdist.
+        unusable: name -> why a configured database has no source; the error of whoever asks for it.
 
     Raises ``DatabaseError`` for a source that is neither a URL nor a connection.
     """
@@ -54,6 +55,7 @@ class Databases:
         snapshot_limit: int = 2 * 1024**3,
         cached: bool = True,
         shared: bool | None = None,
+        unusable: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder / "databases"
         self.root = root
@@ -68,11 +70,12 @@ class Databases:
             for name, value in sources.items()
         }
         self._snapshots = snapshots
+        self.unusable = dict(unusable or {})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, in the order they were given."""
-        return tuple(self._all)
+        """The names, in the order they were given; last those that are configured and cannot be used."""
+        return (*self._all, *self.unusable)
 
     @property
     def urls(self) -> dict[str, str]:
@@ -81,18 +84,20 @@ class Databases:
 
     def get(self, name: str | None = None) -> Database:
         """The database ``name``; without a name the only one. Raises ``DatabaseError`` naming them."""
-        if name is None and len(self._all) == 1:
-            return next(iter(self._all.values()))
+        if name is None and len(self.names) == 1:
+            name = self.names[0]
         if name is None:
-            known = ", ".join(self._all)
+            known = ", ".join(self.names)
             known = (
                 f"{known}; name one with `database`"
                 if known
                 else "none; set agenteval_databases (name = url)"
             )
             raise DatabaseError(f"which database? configured: {known}")
+        if name in self.unusable:
+            raise DatabaseError(self.unusable[name])
         if name not in self._all:
-            raise DatabaseError(f"unknown database {name!r}{did_you_mean(name, self._all)}")
+            raise DatabaseError(f"unknown database {name!r}{did_you_mean(name, self.names)}")
         return self._all[name]
 
     def with_given(self, given: Any, *, cached: bool) -> Databases:
@@ -129,7 +134,7 @@ class Databases:
         Servers, connections and ``:memory:`` have no copy and no URL there. ``database`` (where there is
         but one, that) must have one: else ``DatabaseError``.
         """
-        needed = [self.get(database)] if database is not None or len(self._all) == 1 else []
+        needed = [self.get(database)] if database is not None or len(self.names) == 1 else []
         files = [found for found in self._all.values() if found.has_file]
         chosen = dict.fromkeys([*needed, *files]) or dict.fromkeys(self._all.values())
         return isolated({found.name: found.for_copies() for found in chosen}, self.folder / "isolated")
