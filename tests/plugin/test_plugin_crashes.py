@@ -103,8 +103,11 @@ def test_kill_9_of_the_controller_keeps_every_answer(shop: pytest.Pytester, extr
         (shop.path / "tests" / f"c{number}.yml").write_text("prompt: go\nsql: SELECT 1 AS n\n", "utf-8")
     (shop.path / "tests" / "d.yml").write_text("prompt: stall\nsql: SELECT 1 AS n\n", "utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *extra]
+    env = {**os.environ, "TMPDIR": str(shop.path)}  # where a run that is killed leaves its file
     with open(shop.path / "log.txt", "wb") as log:
-        process = subprocess.Popen(command, cwd=shop.path, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=shop.path, env=env, stdout=log, stderr=log, start_new_session=True
+        )
         give_up = time.monotonic() + 60
         outputs = shop.path / "tests" / "outputs"
         while time.monotonic() < give_up:

@@ -41,8 +41,9 @@ def write_cases(project: pytest.Pytester) -> None:
 def interrupt(path: Path, extra: list[str], how: signal.Signals) -> int:
     """Start the run, wait until it stalls, end it with ``how``."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *extra]
+    env = {**os.environ, "TMPDIR": str(path)}  # where a run that is killed, and its late workers, leave files
     with open(path / "log.txt", "wb") as log:
-        process = subprocess.Popen(command, cwd=path, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, cwd=path, env=env, stdout=log, stderr=log, start_new_session=True)
         give_up = time.monotonic() + 60
         while not (path / "stalling").exists() and time.monotonic() < give_up:
             time.sleep(0.05)
