@@ -52,9 +52,9 @@ def test_the_short_summary_says_why_not_only_that(project):
     status, output = shop.run("--junitxml=j.xml")
     assert status == 1
     assert "ERROR tests/cases.yml::c0 - ValueError: 7 (conftest.py:" in output
-    assert "FAILED tests/wrong.yml::c0 - values differ\n" in output
+    assert "FAILED tests/wrong.yml::c0 - values differ: `" in output
     junit = (shop.path / "j.xml").read_text(encoding="utf-8")
-    assert '<failure message="values differ">' in junit
+    assert '<failure message="values differ: `' in junit
 
 
 def test_a_cost_below_zero_is_unknown_and_frees_no_budget(project):
