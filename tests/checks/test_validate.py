@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -75,12 +76,18 @@ def test_nothing_there(tmp_path):
 
 
 DATASET, POLICY, MODEL = "datasets/shop/dataset.yaml", "policies/policy.yml", "semantics/semantic_model.yml"
+RULES = "semantics/business_rules.yml"
 
 
 def change(name, old, new):
     text = textwrap.dedent(GOOD[name])
     assert old in text
     return {name: text.replace(old, new)}
+
+
+def case(expected):
+    listed = f"eval_test_cases:\n  - id: a\n    prompt: x\n    expected: {expected}\n"
+    return {DATASET: textwrap.dedent(GOOD[DATASET]) + listed}
 
 
 @pytest.mark.parametrize(
@@ -209,6 +216,59 @@ def change(name, old, new):
         ({MODEL: "models: {a: {table: orders}}\n"}, f"{MODEL}:1:1: no model has a measure", "warning"),
         ({MODEL: "models: {}\n"}, None, None),
         ({MODEL: "models: {a: 5}\n"}, f"{MODEL}:1:13: a: should be a mapping, found 5", "error"),
+        # a misspelt key would switch its rule off
+        (change(POLICY, "pii", "pi"), f"{POLICY}:1:1: unknown key 'pi', did you mean 'pii'?", "error"),
+        (
+            {POLICY: "execution: {sql_validation: {enforce_limits: true}}\n"},
+            f"{POLICY}:1:30: unknown key 'enforce_limits', did you mean 'enforce_limit'?",
+            "error",
+        ),
+        (
+            {POLICY: "joins: {strict: true}\n"},
+            f"{POLICY}:1:9: unknown key 'strict': nothing reads it; known: allow_cross_bundle, enforce_bundle_",
+            "warning",
+        ),
+        ({POLICY: "pii: {mode: blok}\n"}, f"{POLICY}:1:7: pii.mode 'blok', did you mean 'block'?", "error"),
+        ({POLICY: "pii: {mode: mask}\nx-why: a\nowner: me\n"}, None, None),
+        (
+            change(DATASET, "tables: [", "table: ["),
+            f"{DATASET}:4:1: unknown key 'table', did you mean 'tables'?",
+            "error",
+        ),
+        (
+            change(DATASET, "left: {schema", "left: {shema"),
+            f"{DATASET}:6:12: unknown key 'shema', did you mean 'schema'?",
+            "error",
+        ),
+        (
+            change(DATASET, "version: 1", "colour: red"),
+            f"{DATASET}:1:1: unknown key 'colour': not",
+            "warning",
+        ),
+        (
+            change(MODEL, "filters:", "filter:"),
+            f"{MODEL}:7:42: unknown key 'filter', did you mean 'filters'?",
+            "error",
+        ),
+        (change(MODEL, "{status: {column: status}}", "{status: {column: status, format: x}}"), None, None),
+        (
+            {RULES: "classifications: [{name: a, column: [main.customers.id], tags: [PII]}]\n"},
+            f"{RULES}:1:29: unknown key 'column', did you mean 'columns'?",
+            "error",
+        ),
+        # the cases of a bundle, as pytest collects them
+        (
+            case("{outcome: blok}"),
+            f"{DATASET}:14:25: expected: outcome: expected one of allow, block, needs_clarification, found 'blok'",
+            "error",
+        ),
+        (
+            case("{outcome: block, check_faild: pii_block}"),
+            f"{DATASET}:14:32: expected: unknown key 'check_faild', did you mean 'check_failed'?",
+            "error",
+        ),
+        (case("{outcome: block, rows: 1}"), f"{DATASET}:14:32: expected: 'rows' is not checked", "warning"),
+        (case("{outcome: block}"), None, None),
     ],
 )
 def test_findings(project, changes, line, severity):
@@ -217,6 +277,46 @@ def test_findings(project, changes, line, severity):
         assert lines == []
     else:
         assert any(text.startswith(line) and kind == severity for text, kind in lines), lines
+
+
+EVERY_KEY = """\
+version: 1
+defaults: {max_rows: 200, max_preview_rows: 20, require_limit_for_raw_rows: true,
+           require_time_filter_for_fact_tables: true, time_filter_max_days_default: 90}
+pii: {mode: block, tags: [PII], columns: {main.customers: [first_name]}}
+certification: {prefer: certified, require_for_execute_sql: false, require_for_query_metrics: false}
+joins: {enforce_bundle_allowlist: true, allow_cross_bundle: false}
+execution: {allow_execute_sql: true, allow_query_metrics: true, require_contract: false, require_bundle: true,
+            sql_validation: {mode: parse, disallow_multi_statement: true, enforce_limit: true}}
+"""
+EVERY_KEY_OF_A_BUNDLE = """\
+version: 1
+bundle_id: shop
+warehouse: {type: duckdb, database_id: shop-db}
+tables: [{schema: main, table: customers}, {schema: main, table: orders}]
+joins:
+  - left: {schema: main, table: orders, column: customer_id}
+    right: {schema: main, table: customers, column: id}
+    type: many_to_one
+defaults:
+  time_column_by_table: {main.orders: order_date}
+  require_time_filter_for_tables: [main.orders]
+  max_rows: 200
+  data_start_date: '2018-01-01'
+  demo_current_date: '2018-04-09'
+certification: {level: certified}
+use_cases: [{id: orders, question_examples: ['How many orders last month?']}]
+"""
+
+
+def test_every_key_that_dazense_has_is_known(project):
+    rules = (
+        "rules: [{name: a, category: b, severity: c, applies_to: [d], description: e, guidance: f}]\n"
+        "classifications: [{name: a, columns: [], tags: [x]}]\n"
+    )
+    root = project(**{POLICY: EVERY_KEY, DATASET: EVERY_KEY_OF_A_BUNDLE, RULES: rules})
+    assert found(root, ["shop-db"]) == []
+    assert found(Path(__file__).parents[2] / "docs/examples/styles", ["shop"]) == []
 
 
 def test_no_database_is_configured(project):

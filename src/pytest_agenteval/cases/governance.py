@@ -13,6 +13,7 @@ from pytest_agenteval.cases.document import Entry, Node, Reader, found
 from pytest_agenteval.cases.faults import locate
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.model import Case, Check, Turn
+from pytest_agenteval.validation import closest
 
 DECISIONS = ("allow", "block", "needs_clarification")
 EXPECTED = (
@@ -100,7 +101,9 @@ def _expected(reader: Reader, node: Node) -> dict[str, Any]:
         return {}
     entries = reader.entries(node)
     for name, entry in entries.items():
-        if name not in EXPECTED:
+        if near := None if name in EXPECTED else closest(name, EXPECTED, 0.75):
+            reader.error(entry.key, f"expected: unknown key {name!r}, did you mean {near!r}?")
+        elif name not in EXPECTED:
             reader.warn(entry.key, f"expected: {name!r} is not checked; known: {', '.join(EXPECTED)}")
     given = {name: reader.plain(entries[name].value) for name in EXPECTED if name in entries}
     if "outcome" in entries:

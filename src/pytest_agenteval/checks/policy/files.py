@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_agenteval.checks.policy import keys
+from pytest_agenteval.checks.policy.keys import check_keys
 from pytest_agenteval.checks.policy.reading import Section, read_yaml
 from pytest_agenteval.errors import CheckFailed, Problem
-from pytest_agenteval.validation import did_you_mean
+from pytest_agenteval.validation import closest, did_you_mean
 
 POLICY = "policies/policy.yml"
 BUNDLES = "datasets/*/dataset.yaml"
@@ -129,6 +131,9 @@ def load_governance(root: Path, policy: str = POLICY) -> Governance:
         _bundle(section) for path in sorted(root.glob(BUNDLES)) if (section := read(path)) is not None
     )
     semantics, rules = read(root / SEMANTICS), read(root / RULES)
+    for section, known in ((semantics, keys.SEMANTICS), (rules, keys.RULES)):
+        if section is not None:
+            check_keys(section, known)
     models = {} if semantics is None else {m.name: m for m in _models(semantics)}
     tags = loaded.pii_tags if loaded is not None else Policy().pii_tags
     names = () if rules is None else tuple(n for r in rules.listed("rules") if (n := r.text("name")))
@@ -172,6 +177,7 @@ def find_bundle(governance: Governance, wanted: str) -> Bundle:
 
 def _policy(section: Section) -> Policy:
     usual = Policy()
+    check_keys(section, keys.POLICY)
     defaults, pii = section.section("defaults"), section.section("pii")
     certification, joins = section.section("certification"), section.section("joins")
     execution = section.section("execution")
@@ -183,7 +189,7 @@ def _policy(section: Section) -> Policy:
         max_preview_rows=defaults.whole("max_preview_rows", usual.max_preview_rows) or 0,
         require_limit=defaults.flag("require_limit_for_raw_rows", True),
         require_time_filter=defaults.flag("require_time_filter_for_fact_tables", True),
-        pii_mode=pii.text("mode") or usual.pii_mode,
+        pii_mode=_mode(pii) or usual.pii_mode,
         pii_tags=pii.texts("tags") or usual.pii_tags,
         pii_columns={table: columns.texts(table) for table in columns.names()},
         certified_sql=certification.flag("require_for_execute_sql", False),
@@ -199,7 +205,16 @@ def _policy(section: Section) -> Policy:
     )
 
 
+def _mode(pii: Section) -> str | None:
+    """How PII is treated; every mode but `block` switches its checks off, so a slip is an error."""
+    mode = pii.text("mode")
+    if mode is not None and mode != "block" and closest(mode, ("block",), keys.CLOSE):
+        pii.reader.error(pii.at("mode"), f"pii.mode {mode!r}, did you mean 'block'?")
+    return mode
+
+
 def _bundle(section: Section) -> Bundle:
+    check_keys(section, keys.BUNDLE)
     defaults = section.section("defaults")
     times = defaults.section("time_column_by_table")
     folder = section.reader.path.parent.name

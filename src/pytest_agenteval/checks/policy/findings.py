@@ -51,6 +51,7 @@ def validate(
     known = None if databases is None else list(databases)
     found = [
         *governance.problems,
+        *_cases(governance),
         *_missing_files(governance),
         *_bundles(governance, known),
         *_policy(governance),
@@ -83,6 +84,18 @@ def _missing_files(governance: Governance) -> Iterator[Problem]:
         yield Problem(root / "datasets", 1, 1, f"no bundle: there is no {BUNDLES}", "warning")
     if governance.policy is None:
         yield Problem(root / POLICY, 1, 1, "no policy: dazense's defaults apply", "warning")
+
+
+def _cases(governance: Governance) -> Iterator[Problem]:
+    """What is wrong with the cases of the bundles, as pytest says it when it collects them."""
+    from pytest_agenteval.cases.loader import load_cases
+    from pytest_agenteval.checks.registry import default_registry
+
+    broken = {problem.path for problem in governance.problems}
+    for bundle in governance.bundles:
+        path = bundle.section.reader.path
+        if path not in broken:
+            yield from load_cases(path, checks=default_registry(), kind="dataset").problems
 
 
 def _bundles(governance: Governance, databases: list[str] | None) -> Iterator[Problem]:
