@@ -293,11 +293,10 @@ def test_files_that_are_missing_or_wrong(project, tmp_path):
     ):
         governed(project(policy="defaults: {max_rows: x}"))
     # before the agent is asked
-    with pytest.raises(
-        CheckFailed, match=r"policies/policy\.yml:1:1: unknown key 'pi', did you mean 'pii'\?"
-    ):
-        check = parsed(type="governance", policy="policies/policy.yml", decision="block")
-        check.prepare(project(policy="pi: {columns: {main.customers: [name]}}"))
+    check = parsed(type="governance", policy="policies/policy.yml", decision="block")
+    misspelt = project(policy="pi: {columns: {main.customers: [name]}}")
+    with pytest.raises(CheckFailed, match=r"policies/policy\.yml:1:1: unknown key 'pi', did you mean 'pii'"):
+        check.prepare(misspelt)
     with pytest.raises(CheckFailed, match=r"datasets/shop/dataset\.yaml:2:1: not YAML"):
         governed(project(policy=POLICY, bundle="a: [1\n"))
     undated = BUNDLE.replace("  time_column_by_table: {main.orders: order_date}\n", "")

@@ -225,7 +225,7 @@ def case(expected):
         ),
         (
             {POLICY: "joins: {strict: true}\n"},
-            f"{POLICY}:1:9: unknown key 'strict': nothing reads it; known: allow_cross_bundle, enforce_bundle_",
+            f"{POLICY}:1:9: unknown key 'strict': nothing reads it; known: allow_cross_bundle",
             "warning",
         ),
         ({POLICY: "pii: {mode: blok}\n"}, f"{POLICY}:1:7: pii.mode 'blok', did you mean 'block'?", "error"),
@@ -259,7 +259,7 @@ def case(expected):
         # the cases of a bundle, as pytest collects them
         (
             case("{outcome: blok}"),
-            f"{DATASET}:14:25: expected: outcome: expected one of allow, block, needs_clarification, found 'blok'",
+            f"{DATASET}:14:25: expected: outcome: expected one of allow, block, needs_clarification",
             "error",
         ),
         (
