@@ -37,6 +37,7 @@ class Ending:
     blamed: frozenset[Key] = frozenset()
     report: Path | None = None
     resumed: str = ""
+    budget: str = ""
 
 
 def finish_or_tell(session: pytest.Session, ran: bool, hook: Hook) -> tuple[Ending | None, str | None]:
@@ -103,8 +104,9 @@ def finish_session(session: pytest.Session, hook: Hook) -> Ending | None:
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
     spent = calls.summary() if calls is not None else ""
+    priced = _budget(run, document)
     blamed = frozenset(key for gate in gates for key in gate.blamed)
-    return Ending(document, path, ending, spent, bool(gates), blamed, report, _resumed(run, document))
+    return Ending(document, path, ending, spent, bool(gates), blamed, report, _resumed(run, document), priced)
 
 
 def _resumed(run: Run, document: Document) -> str:
@@ -117,6 +119,20 @@ def _resumed(run: Run, document: Document) -> str:
     kept = sum(time < run.began for time in times)
     name = Path(run.process.earlier).name
     return f"went on with {name}: {counted(kept, 'answer')} taken over, {len(times) - kept:,} asked now"
+
+
+def _budget(run: Run, document: Document) -> str:
+    """That a budget is no limit on what nobody knows the price of ('': all is known)."""
+    from pytest_agenteval.reports.text import counted
+
+    answered = [row for row in document.rows if row.answered_at]
+    unknown = sum(row.cost is None for row in answered)
+    if run.settings.budget is None or not unknown:
+        return ""
+    have = "have no known cost" if unknown != 1 else "has no known cost"
+    if unknown == len(answered):
+        return f"budget: not enforced: {counted(unknown, 'answer')} {have}"
+    return f"budget: {unknown:,} of {counted(len(answered), 'answer')} {have} and did not count"
 
 
 def _write_report(results: Path, place: Path) -> Path:
@@ -160,6 +176,8 @@ def print_summary(reporter: Any, config: pytest.Config, ending: Ending) -> None:
         reporter.write_line(ending.resumed)
     if ending.report is not None:
         reporter.write_line(f"report: {_shown(ending.report, config)}")
+    if ending.budget:
+        reporter.write_line(ending.budget, yellow=True)
     if ending.calls:
         reporter.write_line(ending.calls, yellow=True)
     for reason in ending.exit.reasons if ending.gated else ():

@@ -172,18 +172,20 @@ class Live:
 
 
 def live_line(scalars: dict[str, Any], spent: float) -> str:
-    """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.03``; what is unknown is left out."""
+    """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
+    from pytest_agenteval.reports.text import cost_text
+
     parts = [" ".join(str(scalars["message"]).split())]
     if scalars.get("tokens") is not None:
         parts.append(f"{scalars['tokens']:,} tok")
     if scalars.get("cost") is not None:
-        parts.append(f"${scalars['cost']:.4f}")
+        parts.append(cost_text(scalars["cost"]))
     parts.append(f"{scalars['duration_ms'] / 1000:.1f}s")
     if scalars.get("tool_calls"):
         count = scalars["tool_calls"]
         parts.append(f"{count} tool{'s' if count != 1 else ''}")
     if spent:
-        parts.append(f"Σ ${spent:.2f}")
+        parts.append(f"Σ {cost_text(spent)}")
     if noted := scalars.get("noted"):
         more = f", {len(noted) - 2} more" if len(noted) > 2 else ""
         parts.append(f"{', '.join(noted[:2])}{more} (-rP)")

@@ -78,7 +78,8 @@ def resolve(
             values[option.attribute] = _read(option, given)
             sources[option.attribute] = where
         except ValueError as error:
-            problems.append(f"{shown}: {given!r} is not {error}")
+            allowed, *wrong = error.args
+            problems.append(f"{shown}: {wrong[0] if wrong else given!r} is not {allowed}")
     if problems:
         raise SettingsError("\n".join(problems))
     known = {entry.name for entry in fields(Settings)}
@@ -113,4 +114,11 @@ def _read(option: Option, given: Any) -> Any:
     if option.commas:
         texts = [part for text in texts for part in text.split(",")]
     stripped = [text.strip() for text in texts]
-    return tuple(dict.fromkeys(option.read(text) for text in stripped if text))
+    return tuple(dict.fromkeys(_read_one(option, text) for text in stripped if text))
+
+
+def _read_one(option: Option, text: str) -> Any:
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise ValueError(str(error), text) from None  # which of them it was

@@ -40,6 +40,21 @@ def test_the_dearest_call_must_still_fit(path) -> None:
     assert spent.reserved == {}
 
 
+def test_small_amounts_are_not_rounded_away(path) -> None:
+    ledger = Ledger(0.005, path)
+    pay(ledger, 0.004)
+    with pytest.raises(BudgetSpent) as caught:
+        pay(ledger, 0.004)
+    assert str(caught.value) == (
+        "the run's budget of $0.005 allows no further call: $0.0040 spent, the dearest call cost $0.0040 "
+        "(--agent-budget)"
+    )
+    small = Ledger(0.00001)
+    pay(small, 0.00002)
+    with pytest.raises(BudgetSpent, match=r"budget of \$0\.00001 allows .* \$0\.00002 spent"):
+        pay(small, 0.00002)
+
+
 def test_a_budget_of_exactly_ten_calls_allows_ten(path) -> None:
     ledger = Ledger(1.0, path)
     for _ in range(10):

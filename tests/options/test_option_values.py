@@ -70,6 +70,15 @@ def test_a_wrong_one_is_refused_with_what_is_taken(name: str, text: str, allowed
     assert str(caught.value) == f"{option.env}: {text!r} is not {allowed}"
 
 
+def test_of_several_values_the_wrong_one_is_named() -> None:
+    with pytest.raises(SettingsError) as caught:
+        resolve({"model": ["a:b,gpt4"], "fail_under": ["90", "120"]}, {}, {}, {})
+    assert str(caught.value).splitlines() == [
+        "--agent-model: 'gpt4' is not provider:model, for example openai:gpt-4.1",
+        "--agent-fail-under: '120' is not a number, from 0 to 100",
+    ]
+
+
 def test_all_wrong_ones_are_named_at_once_each_with_its_place() -> None:
     with pytest.raises(SettingsError) as caught:
         resolve({"k": "x"}, {"AGENTEVAL_RUN": "x"}, {"databases": ["shop"]}, {"budget": "x"})
@@ -77,7 +86,7 @@ def test_all_wrong_ones_are_named_at_once_each_with_its_place() -> None:
         "AGENTEVAL_RUN: 'x' is not one of always, explicit",
         "--agent-k: 'x' is not a whole number, 1 or more",
         "project file, budget: 'x' is not a number, 0 or more",
-        "agenteval_databases: ['shop'] is not name = url, for example shop = duckdb:///shop.duckdb",
+        "agenteval_databases: 'shop' is not name = url, for example shop = duckdb:///shop.duckdb",
     ]
 
 

@@ -104,6 +104,20 @@ def test_one_line_of_a_failure_says_what_differs(shop: pytest.Pytester, write_ca
     assert entry["cause"].startswith(words)
 
 
+def test_a_budget_without_prices_is_said_not_to_be_enforced(shop: pytest.Pytester, write_case: Write) -> None:
+    write_case("one")
+    write_case("two")
+    result = shop.runpytest("--agent-budget", "0.001")
+    result.stdout.fnmatch_lines(["budget: not enforced: 2 answers have no known cost"])
+    assert "budget:" not in shop.runpytest().stdout.str()
+    shop.makeconftest(
+        "import pytest\nfrom pytest_agenteval import Answer\n@pytest.fixture\ndef agent():\n"
+        "    return lambda task: Answer(data=[{'total': 47}], cost=0.1 if 'one?' in task.prompt else None)\n"
+    )
+    some = shop.runpytest("--agent-budget", "1")
+    some.stdout.fnmatch_lines(["budget: 1 of 2 answers has no known cost and did not count"])
+
+
 def test_what_is_unknown_is_no_property(shop: pytest.Pytester, write_case: Write) -> None:
     write_case("right")
     assert shop.runpytest("--junitxml=out.xml").ret == 0

@@ -85,7 +85,7 @@ def test_every_verdict_is_named_with_its_reason(run_folder):
     assert (rows["late"][0].split()[1:3], rows["late"][1]) == (["not", "run"], "yellow")
     assert (rows["known"][0].split()[1], rows["known"][1]) == ("xfail", "yellow")
     assert lines["E broken (agent): error"] == "red"
-    assert lines["- not run late: not run"] == "yellow"
+    assert lines["- not run late: the run ended before it"] == "yellow"
     last = "cases: 1 passed, 1 failed, 1 error, 1 to review, 1 not run, 1 xfailed · 33.3 % · 120 tokens"
     assert last_line(document).text.startswith(last)
     assert suggested_steps(document) == [

@@ -98,6 +98,13 @@ def test_a_gate_names_a_cause_in_one_short_line(outputs):
     assert gate.text == f"--agent-baseline last: no earlier results; 1 fail: a [demo:a] ({shown})"
 
 
+def test_a_baseline_without_a_common_case_is_said(run_folder):
+    gate = against_baseline(run_of(run_folder, [P]), run_of(run_folder, ["", P]))
+    assert gate.holds
+    shown = "no regression (no case in common with the baseline: nothing was compared)"
+    assert gate.text == f"--agent-baseline: {shown}"
+
+
 def test_an_expected_failure_is_no_regression(run_folder):
     old = from_folder(run_folder({item("a"): [P]}))
     new = from_folder(run_folder({item("a", xfail="known"): [F], item("b", xfail=""): [F]}))
@@ -129,7 +136,10 @@ def test_a_new_failure_counts_under_the_paired_test_too(run_folder):
     gate = against_baseline(run_of(run_folder, [P]), run_of(run_folder, [P, F]), significant=True)
     assert not gate.holds
     gate = against_baseline(run_of(run_folder, ["", P]), run_of(run_folder, [F]), significant=True)
-    assert gate.text == "--agent-baseline: 1 new and failed: c0 [demo:a] (values differ)"
+    assert gate.text == (
+        "--agent-baseline: 1 new and failed: c0 [demo:a] (values differ) "
+        "(no case in common with the baseline: nothing was compared)"
+    )
 
 
 def test_without_earlier_results_every_failure_counts(run_folder):

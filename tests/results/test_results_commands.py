@@ -48,6 +48,51 @@ def test_diff_as_json_and_across_models(two, capsys, stored):
         assert json.loads(capsys.readouterr().out)["across_models"] == ["demo:a", "demo:b"]
 
 
+def test_diff_of_runs_without_a_common_case_is_not_green(stored, capsys):
+    old = stored({item("a", "demo:a"): P, item("a", "demo:b"): P}).path
+    new = stored({item("a", "demo:c"): P}).path
+    assert main(["diff", str(old), str(new)]) == 1
+    assert capsys.readouterr().out.endswith("no case in common, nothing was compared: 1 added, 2 removed\n")
+    assert main(["diff", "--json", str(old), str(new)]) == 1
+    assert json.loads(capsys.readouterr().out)["common"] is False
+
+
+def test_expected_failures_are_neither_regressions_nor_failures(stored, capsys):
+    known = item("a", xfail="upstream"), item("c", xfail="upstream")
+    old = stored({item("a"): P, item("b"): F, known[1]: F}).path
+    new = stored({known[0]: F, item("b"): F, known[1]: F}).path
+    assert main(["diff", str(old), str(new)]) == 0
+    out = capsys.readouterr().out
+    assert "== Still failing (1) ==\n  b  failed -> failed: values differ\n" in out
+    assert "== Expected failures (2) ==\n  a  passed -> xfailed" in out
+    assert out.endswith("0 regressions, 0 fixes, 0 added, 0 removed, 1 unchanged, 2 expected failures\n")
+    assert main(["report", str(new), "--against", str(old), "--format", "markdown"]) == 0
+    assert "**Still failing (1)**" in (text := capsys.readouterr().out)
+    assert "**Expected failures (2)**" in text
+
+
+def test_a_summary_is_no_baseline_and_says_what_is(two, tmp_path, capsys):
+    old, new = two
+    summary = tmp_path / "baseline.json"
+    assert main(["report", str(old), "-o", str(summary)]) == 0
+    words = "not a results file but a summary (--agent-summary); needed is the results file of a run"
+    for command in (["report", str(summary)], ["diff", str(summary), str(new)]):
+        assert main(command) == 2
+        assert f"agenteval: {summary}: {words}" in capsys.readouterr().err
+
+
+def test_a_report_of_an_unknown_form_is_refused(two, tmp_path, capsys):
+    place = tmp_path / "x.foo"
+    assert main(["report", str(two[0]), "-o", str(place)]) == 2
+    words = f"-o {place}: the name must end in .md, .xml, .json, .txt, .html, or give --format"
+    assert words in capsys.readouterr().err
+    assert not place.exists()
+    assert main(["report", str(two[0]), "-o", str(place), "--format", "markdown"]) == 0
+    assert place.read_text().startswith("## Agent evaluation")
+    assert main(["report", str(two[0]), "-o", str(tmp_path / "x.txt")]) == 0
+    assert (tmp_path / "x.txt").read_text().startswith("Results\n")
+
+
 def test_diff_takes_a_persons_verdict_and_says_so(two, capsys):
     old, new = two
     write_override(new, read_document(new).rows[0], Override("passed", "fine"))

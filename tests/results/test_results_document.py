@@ -112,7 +112,7 @@ def test_what_was_started_and_has_no_attempt_is_an_error_of_the_worker(outputs):
             "answered, but the process ended before the verdict; --agent-resume judges it without a call",
         ),
         ("error", "worker", "the process ended before this attempt had an answer"),
-        ("not_run", None, "not run"),
+        ("not_run", None, "the run ended before it"),
     ]
     assert document.rows[1].tokens == 30
     assert document.rows[2].tokens is None
@@ -324,10 +324,15 @@ def test_our_file_pretty_printed_by_somebody_is_still_read(stored, tmp_path):
     [
         ("", "not a results file"),
         ("[]", "not a results file"),
-        ("{}", "not a results file \\(KeyError: 'results'\\)"),
+        (
+            "{}",
+            "not a results file but JSON without `results`; needed is the results file of a run, "
+            "results_\\*.json in tests/outputs",
+        ),
+        ("[1]", "not a results file but JSON without `results`"),
         ('{"results": {}}', "'results' is not a list"),
         ('{"results": [5]}', "not a results file"),
-        ("not json", "not a results file"),
+        ("not json", "not a results file but no JSON \\(Expecting value: line 1, column 1\\); needed is "),
         ("\xff\xfe", "not a results file"),
     ],
 )

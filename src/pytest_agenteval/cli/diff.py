@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: no regression; 1: a case that passed fails now; 2: a file cannot be read."""
+    """0: no regression; 1: a case that passed fails now, or no case is in both; 2: a file cannot be read."""
     from pytest_agenteval.reports.difference import diff_lines, diff_record
     from pytest_agenteval.results.diff import diff_documents
     from pytest_agenteval.results.load import read_document
@@ -43,4 +43,4 @@ def run(arguments: argparse.Namespace) -> int:
         print()
     else:
         print_lines(diff_lines(old, new, diff, width=shutil.get_terminal_size((80, 24)).columns))
-    return 1 if diff.of("regression") else 0
+    return 1 if diff.of("regression") or not diff.common else 0

@@ -30,13 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with this run: markdown sized for a pull-request comment, regressions first",
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json, .html)"
+        "-o", "--output", metavar="OUT", type=Path, help="write to OUT (.md, .xml, .json, .txt, .html)"
     )
     parser.add_argument("--html", metavar="OUT", type=Path, help="write the one-file report to OUT")
     parser.add_argument("-v", "--verbose", action="store_true", help="list every case of a large run")
 
 
-_BY_SUFFIX = {".md": "markdown", ".xml": "junit", ".json": "json"}
+_BY_SUFFIX = {".md": "markdown", ".xml": "junit", ".json": "json", ".txt": "terminal"}
+_PAGES = (".html", ".htm")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,11 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.results.overrides import with_overrides
 
     suffix = arguments.output.suffix if arguments.output else ""
+    if arguments.output and not arguments.format and suffix not in (*_BY_SUFFIX, *_PAGES):
+        names = ", ".join([*_BY_SUFFIX, _PAGES[0]])
+        return refuse(ResultsError(f"-o {arguments.output}: the name must end in {names}, or give --format"))
     form = arguments.format or _BY_SUFFIX.get(suffix) or ("markdown" if arguments.against else "terminal")
     try:
         document = with_overrides(read_document(arguments.file))
         baseline = with_overrides(read_document(arguments.against)) if arguments.against else None
-        page = arguments.html or (arguments.output if suffix in (".html", ".htm") else None)
+        page = arguments.html or (arguments.output if suffix in _PAGES else None)
         if page is not None:
             _write_html(document, page)
             if page == arguments.output or (arguments.output or arguments.format or baseline) is None:

@@ -108,10 +108,11 @@ class Ledger:
 
     def _refusal(self, state: Spent) -> str:
         held = sum(state.reserved.values())
-        under_way = f", ${held:.4f} reserved for {len(state.reserved)} calls under way" if held else ""
+        under_way = f", {_usd(held)} reserved for {len(state.reserved)} calls under way" if held else ""
         return (
-            f"the run's budget of ${self.limit:.2f} allows no further call: ${state.usd:.4f} spent"
-            f"{under_way}, the dearest call cost ${state.dearest:.4f} (--agent-budget)"
+            f"the run's budget of {_usd(self.limit or 0.0, 2)} allows no further call: "
+            f"{_usd(state.usd)} spent{under_way}, the dearest call cost {_usd(state.dearest)} "
+            "(--agent-budget)"
         )
 
     @contextlib.contextmanager
@@ -123,6 +124,13 @@ class Ledger:
                 yield state
             finally:
                 raw.update(asdict(state))
+
+
+def _usd(amount: float, places: int = 4) -> str:
+    """``$1.00``, ``$0.005``: at least ``places`` decimals, and more where those would round it away."""
+    while places < 9 and abs(round(amount, places) - amount) > 0.01 * abs(amount):
+        places += 1
+    return f"${amount:.{places}f}"
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from pytest_agenteval.reports.terminal import Line, case_name
 from pytest_agenteval.reports.text import counted, fit, one_line, rate_text
 from pytest_agenteval.results.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.rows import CaseRow
 
 NAMED = 50
 """Changes of one kind named one by one; the rest are counted."""
@@ -34,7 +35,10 @@ def diff_lines(old: Document, new: Document, diff: RunDiff, *, width: int = 80) 
     sentence = chance_sentence(diff)
     if sentence:
         lines.append(Line(sentence))
-    return [*lines, Line(diff_sentence(diff), "red" if diff.of("regression") else "green")]
+    return [
+        *lines,
+        Line(diff_sentence(diff), "green" if diff.common and not diff.of("regression") else "red"),
+    ]
 
 
 def _run_lines(word: str, document: Document, width: int) -> Iterator[Line]:
@@ -50,10 +54,14 @@ def _run_lines(word: str, document: Document, width: int) -> Iterator[Line]:
 
 
 def _change(entry: CaseChange, several: bool) -> str:
-    words = f"{entry.old.verdict if entry.old else 'new'} -> {entry.new.verdict if entry.new else 'removed'}"
+    words = f"{_word(entry.old) or 'new'} -> {_word(entry.new) or 'removed'}"
     notes = f" [{', '.join(entry.notes)}]" if entry.notes else ""
     message = f": {one_line(entry.case.why)}" if entry.case.verdict in ("failed", "error") else ""
     return f"  {case_name(entry.case, several)}  {words}{notes}{message}"
+
+
+def _word(case: CaseRow | None) -> str:
+    return "" if case is None else "xfailed" if case.xfailed else case.verdict
 
 
 def _what_else(diff: RunDiff) -> Iterator[Line]:
@@ -76,8 +84,10 @@ def diff_record(old: Document, new: Document, diff: RunDiff) -> dict[str, Any]:
         "fixes": len(diff.of("fix")),
         "added": len(diff.of("added")),
         "removed": len(diff.of("removed")),
+        "xfailed": len(diff.of("xfailed")),
         "unchanged": len(diff.of("unchanged")),
         "other": len(diff.of("other")),
+        "common": diff.common,
         "paired": diff.paired,
         "p_value": diff.p_value,
         "more_cases": diff.more_cases,

@@ -104,6 +104,9 @@ def _table(sheet: Sheet) -> list[str]:
 
 def diff_sentence(diff: RunDiff) -> str:
     """``2 regressions, 1 fix, 40 unchanged; p = 0.625 over 43 cases, could be chance; ...``."""
+    if not diff.common:
+        apart = f"{len(diff.changes) - len(diff.of('removed'))} added, {len(diff.of('removed'))} removed"
+        return f"no case in common, nothing was compared: {apart}"
     counts = [
         counted(len(diff.of("regression")), "regression"),
         counted(len(diff.of("fix")), "fix", "fixes"),
@@ -111,6 +114,8 @@ def diff_sentence(diff: RunDiff) -> str:
         f"{len(diff.of('removed'))} removed",
         f"{len(diff.of('unchanged'))} unchanged",
     ]
+    if diff.of("xfailed"):
+        counts.append(counted(len(diff.of("xfailed")), "expected failure"))
     if diff.of("other"):
         counts.append(f"{len(diff.of('other'))} with or without a verdict in one of the runs")
     return ", ".join(counts)
@@ -153,6 +158,7 @@ def comment_sections(diff: RunDiff) -> list[tuple[str, Sequence[CaseChange]]]:
         ("No verdict any more, or failing after none", unjudged),
         ("Fixed", diff.of("fix")),
         ("Still failing", still),
+        ("Expected failures", diff.of("xfailed")),
         ("Removed", diff.of("removed")),
     ]
 
@@ -164,9 +170,8 @@ def _changes(heading: str, changes: Sequence[CaseChange], several: bool) -> Iter
     yield ""
     for entry in changes[:COMMENT_ROWS]:
         notes = f" ({', '.join(entry.notes)})" if entry.notes else ""
-        message = (
-            "" if entry.change in ("fix", "removed") else f": {markdown(fit(one_line(entry.case.why), 200))}"
-        )
+        told = entry.change not in ("fix", "removed")
+        message = f": {markdown(fit(one_line(entry.case.why), 200))}" if told else ""
         yield f"- {markdown(case_name(entry.case, several))}{message}{notes}"
     if len(changes) > COMMENT_ROWS:
         yield f"- and {len(changes) - COMMENT_ROWS} more"

@@ -185,11 +185,12 @@ def matrix_sheet(
 
 
 def cell_text(case: CaseRow | None) -> str:
-    """``✓ 3/3``, ``✗ 1/3``, ``E 2/2``, ``-``."""
+    """``✓ 3/3``, ``✗ 1/3``, ``x 0/1`` (expected to fail), ``E 2/2``, ``-``."""
     if case is None:
         return "-"
-    marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-"}
-    return f"{marks[case.verdict]} {case.decision.passed}/{max(case.k, len(case.rows))}"
+    marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "xfailed": "x"}
+    mark = marks["xfailed" if case.xfailed else case.verdict]
+    return f"{mark} {case.decision.passed}/{max(case.k, len(case.rows))}"
 
 
 def flaky_cases(document: Document) -> list[CaseRow]:

@@ -112,13 +112,15 @@ def against_baseline(baseline: Document | None, document: Document, *, significa
         test = f" ({shown}, {'worse' if worse else 'could be chance'})"
     parts = [_named("regressed", lost), _named("new and failed", new)]
     text = "; ".join(part for part in parts if part) or "no regression"
+    if not diff.common:
+        text += " (no case in common with the baseline: nothing was compared)"
     blamed = _keys([*counted, *new])
     return Gate(name, not blamed, f"{name}: {text}{test if lost else ''}", blamed)
 
 
 def regressions(diff: RunDiff) -> list[CaseRow]:
     """Cases that passed in the baseline and fail here."""
-    return [entry.case for entry in diff.of("regression") if not entry.case.xfailed]
+    return [entry.case for entry in diff.of("regression")]
 
 
 def new_failures(diff: RunDiff) -> list[CaseRow]:

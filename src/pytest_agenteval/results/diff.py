@@ -10,15 +10,15 @@ from pytest_agenteval.results import statistics
 from pytest_agenteval.results.document import Document
 from pytest_agenteval.results.rows import CaseRow, Key
 
-Change = Literal["regression", "fix", "added", "removed", "unchanged", "other"]
+Change = Literal["regression", "fix", "added", "removed", "unchanged", "xfailed", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
     """One case in both runs. ``notes`` say what else changed: ``case changed``, ``data changed``.
 
-    ``other``: the verdict changed, but one of the two is no verdict on the answer (error, review,
-    not run).
+    ``xfailed``: the new run's failure is one that its case expects. ``other``: the verdict changed, but
+    one of the two is no verdict on the answer (error, review, not run).
     """
 
     change: Change
@@ -55,6 +55,11 @@ class RunDiff:
     def of(self, change: Change) -> list[CaseChange]:
         """The changes of one kind."""
         return [entry for entry in self.changes if entry.change == change]
+
+    @property
+    def common(self) -> bool:
+        """Some case is in both runs; without one nothing was compared."""
+        return any(entry.old and entry.new for entry in self.changes)
 
     @property
     def worse(self) -> bool:
@@ -122,7 +127,7 @@ class _Matcher:
 
 def _change(old: CaseRow | None, new: CaseRow) -> CaseChange:
     if old is None:
-        return CaseChange("added", None, new)
+        return CaseChange("xfailed" if new.xfailed else "added", None, new)
     notes = []
     if old.rows[0].case_hash and new.rows[0].case_hash and old.rows[0].case_hash != new.rows[0].case_hash:
         notes.append("case changed")
@@ -133,6 +138,8 @@ def _change(old: CaseRow | None, new: CaseRow) -> CaseChange:
 
 
 def _kind(old: CaseRow, new: CaseRow) -> Change:
+    if new.xfailed:
+        return "xfailed"
     if old.verdict == new.verdict:
         return "unchanged"
     if (old.verdict, new.verdict) == ("passed", "failed"):
@@ -146,6 +153,7 @@ def _pairs(changes: Sequence[CaseChange]) -> list[tuple[CaseRow, CaseRow]]:
         (entry.old, entry.new)
         for entry in changes
         if entry.old and entry.new and entry.old.verdict in judged and entry.new.verdict in judged
+        if entry.change != "xfailed"
     ]
 
 

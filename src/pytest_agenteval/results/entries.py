@@ -13,7 +13,7 @@ DATA_ROWS = 100
 
 LOST = "the process ended before this attempt had an answer"
 UNJUDGED = "answered, but the process ended before the verdict; --agent-resume judges it without a call"
-NOT_RUN = "not run"
+NOT_RUN = "the run ended before it"
 ASKED_EARLY = "not run, but answered (asked early); --agent-resume judges it without a call"
 
 

@@ -28,6 +28,7 @@ LARGE = 32 * 1024**2
 """Bytes above which a foreign file is indexed, with one entry in memory."""
 
 SCALARS_END = b',"asked":'
+WANTED = "needed is the results file of a run, results_*.json in tests/outputs"
 TOTALS = {"cases", "summary", "by_model", "pass_metrics"}
 RESULTS_LINE = b'"results": ['
 
@@ -46,6 +47,11 @@ def read_document(path: Path | str, *, progress: Callable[[float], object] | Non
         raise ResultsError(f"{place}: no such results file or folder")
     try:
         document = _read_ours(place) if _is_ours(place) else _read_foreign(place, progress)
+    except json.JSONDecodeError as error:
+        place_of = f"line {error.lineno}, column {error.colno}"
+        raise ResultsError(
+            f"{place}: not a results file but no JSON ({error.msg}: {place_of}); {WANTED}"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"{place}: not a results file ({type(error).__name__}: {error})") from error
     version = document.header.get("schema_version", 0)
@@ -176,6 +182,10 @@ def _read_foreign(place: Path, progress: Callable[[float], object] | None) -> Do
         index = index_foreign(place, lambda entry: rows.append(row_of(entry)), progress)
         return _foreign(index.header, rows, index.entries, place, index.entry)
     found = json.loads(place.read_bytes().decode("utf-8-sig"))
+    if not isinstance(found, dict) or "results" not in found:
+        summary = isinstance(found, dict) and found.keys() >= TOTALS
+        what = "a summary (--agent-summary)" if summary else "JSON without `results`"
+        raise ResultsError(f"{place}: not a results file but {what}; {WANTED}")
     results = found["results"]
     if not isinstance(results, list):
         raise ValueError("'results' is not a list")

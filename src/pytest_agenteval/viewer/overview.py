@@ -140,6 +140,7 @@ KINDS = (
     ("regression", "Regressions"),
     ("other", "Verdict changed otherwise"),
     ("fix", "Fixes"),
+    ("xfailed", "Expected failures"),
     ("added", "Added"),
     ("removed", "Removed"),
     ("unchanged", "Unchanged"),
