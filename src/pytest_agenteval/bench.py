@@ -83,6 +83,7 @@ class CaseRun:
             reference=self.reference,
             extract=self.extract,
             statements=self.statements,
+            unread=self.unread,
             leak=self.leak,
             on_attempt=self.on_attempt,
             services=self,
@@ -332,6 +333,13 @@ class CaseRun:
         from pytest_agenteval.extract.queries import executed_queries, statements
 
         return statements(executed_queries(answer, self.run.settings.sql_tools))
+
+    def unread(self, answer: Answer) -> Any:
+        """Calls that may be statements nobody reads; none where the user has said which tools run queries."""
+        from pytest_agenteval.extract.queries import unread_calls
+
+        settings = self.run.settings
+        return unread_calls(answer, settings.sql_tools) if settings.source("sql_tools") == "default" else ()
 
     def leak(self, answer: Answer) -> str | None:
         """How the answer key was read, if it was."""

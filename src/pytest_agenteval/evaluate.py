@@ -37,6 +37,7 @@ from pytest_agenteval.types import (
     Services,
     Stage,
     Statement,
+    UnreadCall,
     Verdict,
 )
 
@@ -65,6 +66,7 @@ class Bench:
     reference: Callable[[str], Reference]
     extract: Callable[[Answer, Sequence[Sequence[str]]], Extraction]
     statements: Callable[[Answer], Sequence[Statement]]
+    unread: Callable[[Answer], Sequence[UnreadCall]]
     leak: Callable[[Answer], str | None]
     on_attempt: Callable[[Attempt], None]
     services: Services

@@ -19,6 +19,7 @@ from pytest_agenteval.types import (
     Services,
     Statement,
     TurnEvidence,
+    UnreadCall,
     Usage,
     Used,
 )
@@ -44,6 +45,9 @@ class Finder(Protocol):
 
     def statements(self, answer: Answer, /) -> Sequence[Statement]:
         """The statements the agent executed."""
+
+    def unread(self, answer: Answer, /) -> Sequence[UnreadCall]:
+        """Calls that may have executed others."""
 
 
 def names(references: Iterable[Reference]) -> list[list[str]]:
@@ -111,6 +115,7 @@ def evidence_of(
         extraction=extraction,
         answer=answer,
         services=bench.services,
+        unread=tuple(bench.unread(answer)),
     )
 
 

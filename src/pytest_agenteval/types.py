@@ -277,6 +277,15 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadCall:
+    """A call of a tool that is not known to run queries, with the SQL in its arguments."""
+
+    tool: str
+    sql: str
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Used:
     """What an attempt used: tokens, USD, ms, tool calls, statements executed."""
 
@@ -339,7 +348,8 @@ class Evidence:
     """All a check may look at: the sole input of every check.
 
     ``value`` is the answer's value, else the first cell of ``table``. ``reference`` is the first
-    accepted table. ``statements`` are all statements the agent really executed, in order.
+    accepted table. ``statements`` are all statements the agent really executed, in order; ``unread``
+    are calls that may have executed more, of tools that nobody has named as those that run queries.
     """
 
     prompt: str
@@ -363,3 +373,4 @@ class Evidence:
     extraction: Extraction | None = None
     answer: Answer | None = None
     services: Services | None = None
+    unread: tuple[UnreadCall, ...] = ()

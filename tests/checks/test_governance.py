@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from checks_kit import House, call, evidence, faults, judged, parsed, table
 
 from pytest_agenteval.checks.policy.files import load_governance
 from pytest_agenteval.checks.policy.scorecard import project_scorecard, scorecard
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.types import UnreadCall
 
 BUNDLE = """\
 version: 1
@@ -473,3 +476,17 @@ def test_scorecard(project, tmp_path):
     (tmp_path / "datasets/b/dataset.yaml").write_text("tables: []\n")
     lines = scorecard(load_governance(tmp_path))
     assert (lines[4].yes, lines[4].detail) == (False, "1 of 2 bundles")
+
+
+def test_a_tool_that_may_have_run_sql_decides_nothing(project):
+    unread = (UnreadCall("run_query", "SELECT name FROM customers"),)
+    seen = evidence(unread=unread, services=project(), observed="refuse")
+    for rule in ({"policy": "policies/policy.yml"}, {"bundle": "shop"}, {"decision": "block"}):
+        with pytest.raises(
+            CheckFailed, match="governance: nothing was checked: run_query was called with SQL"
+        ):
+            judged(seen, type="governance", **rule)
+    # what the agent itself says it decided needs no statement
+    said = call("check_policy", result={"policy": {"decision": "block", "checks": []}})
+    assert judged(replace(seen, tool_calls=(said,)), type="governance", decision="block").passed
+    assert not judged(seen, type="governance", rules=["a_rule"]).passed

@@ -6,6 +6,7 @@ import pytest
 from checks_kit import House, evidence, faults, judged, table
 
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.types import UnreadCall
 
 PII = {"main.customers": ["first_name", "last_name", "email"]}
 
@@ -624,3 +625,19 @@ def test_odd_ways_that_are_fine(statement, rules):
 def test_forbid_on_pii_without_services():
     with pytest.raises(CheckFailed, match="needs to know the PII columns"):
         judged(evidence(sql=["SELECT 1"], services=None), type="sql", select_star="forbid_on_pii")
+
+
+def test_a_tool_that_may_have_run_sql_is_no_pass():
+    unread = (UnreadCall("run_query", "DELETE FROM\n orders " + "x" * 100),)
+    with pytest.raises(CheckFailed) as caught:
+        judged(evidence(unread=unread), type="sql", read_only=True)
+    assert str(caught.value) == (
+        "sql: nothing was checked: run_query was called with SQL (DELETE FROM orders " + "x" * 78 + "...), "
+        "and nothing says whether that ran; name the tools that run SQL in agenteval_sql_tools"
+    )
+    several = (*unread, UnreadCall("ask", "SELECT 1"))
+    with pytest.raises(CheckFailed, match="run_query, ask were called with SQL"):
+        judged(evidence(unread=several), type="sql", required_tables=["orders"])
+    # a statement that is known was checked
+    assert judged(evidence(sql=["SELECT 1"], unread=unread), type="sql", read_only=True).passed
+    assert judged(evidence(), type="sql", read_only=True).why == "sql: no statement was executed"

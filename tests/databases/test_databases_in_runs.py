@@ -189,3 +189,35 @@ import pytest
 def agent():
     return lambda prompt: [{"n": 10}]
 """
+
+
+UNNAMED = """
+import pytest
+from pytest_agenteval import Answer, ToolCall
+
+@pytest.fixture
+def agent():
+    def answer(prompt):
+        call = ToolCall("run_query", {"query": "DELETE FROM orders"}, result="ok")
+        return Answer(text="done", tool_calls=[call])
+    return answer
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_sql_of_a_tool_that_nobody_named_is_an_error_until_the_tools_are_named(
+    project: pytest.Pytester, more: tuple[str, ...]
+):
+    write(project, UNNAMED, a="prompt: Tidy up\nassertions: [{type: sql, read_only: true}]\n")
+    project.runpytest_subprocess(*more).assert_outcomes(errors=1)
+    (row,) = document(project)["results"]
+    assert (row["stage"], row["message"]) == (
+        "checks",
+        "sql: nothing was checked: run_query was called with SQL (DELETE FROM orders), and nothing says "
+        "whether that ran; name the tools that run SQL in agenteval_sql_tools",
+    )
+    named = project.runpytest_subprocess("-o", "agenteval_sql_tools=run_query", *more)
+    named.assert_outcomes(failed=1)
+    named.stdout.fnmatch_lines(["*sql: not read-only: DELETE*"])
+    others = project.runpytest_subprocess("-o", "agenteval_sql_tools=execute_sql", *more)
+    others.assert_outcomes(passed=1)

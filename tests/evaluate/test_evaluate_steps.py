@@ -78,6 +78,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[CaseResult, list[Attempt]]]:
             "reference": lambda sql: Reference(THREE, sql),
             "extract": lambda answer, names: Extraction(THREE, "matched"),
             "statements": lambda answer: (),
+            "unread": lambda answer: (),
             "leak": lambda answer: None,
             "on_attempt": told.append,
             "services": House(),

@@ -9,8 +9,9 @@ import pytest
 
 from pytest_agenteval.errors import ExtractionFailed
 from pytest_agenteval.extract import executed_queries, extract, statements
+from pytest_agenteval.extract.queries import unread_calls
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, ToolCall
+from pytest_agenteval.types import Answer, ToolCall, UnreadCall
 
 
 def call(data: Any = None, columns: list[str] | None = None, **fields: Any) -> ToolCall:
@@ -175,3 +176,77 @@ def test_recorded_answers_of_a_real_server(request: pytest.FixtureRequest):
     found = extract(answer(*calls), expected_columns=["total_revenue"])
     assert (rows(found), found.source) == ([(249595,)], "matched")
     assert executed_queries(answer(*calls))[0].id == "query_41866215"
+
+
+SQL = [
+    "SELECT count(*) FROM orders",
+    "  -- how many\n/* all */ (select * from t)",
+    "```sql\nSELECT a FROM b\n```",
+    "select 1",
+    "SELECT now()",
+    "WITH recent AS (SELECT 1) SELECT * FROM recent",
+    'with recursive "r" (n) as materialized (select 1) table r',
+    "INSERT INTO t VALUES (1)",
+    "insert or replace into t values (1)",
+    "UPDATE t SET a = 1",
+    "DELETE FROM shipments",
+    "DROP TABLE t",
+    "create or replace temporary view v as select 1",
+    "ALTER TABLE t ADD COLUMN a INT",
+    "TRUNCATE orders;",
+    "MERGE INTO a USING b ON true",
+    "GRANT SELECT ON t TO me",
+    "REVOKE ALL ON t FROM me",
+    "COPY t TO 'x.csv'",
+    "COPY t (a) FROM stdin",
+    "ATTACH 'x.db' AS x",
+    "PRAGMA writable_schema = 1",
+    "CALL refresh_all()",
+]
+
+
+@pytest.mark.parametrize("sql", SQL)
+def test_a_tool_that_nobody_named_was_given_sql(sql: str):
+    (found,) = unread_calls(
+        answer(ToolCall("run_query", {"limit": 5, "query": sql}, turn=1)), ["execute_sql"]
+    )
+    assert found == UnreadCall("run_query", sql.strip(), 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many orders?",
+        "Select 3 good customers",
+        "Update me on the progress",
+        "Delete the draft",
+        "Drop me a note",
+        "Create a chart of revenue",
+        "With regard to orders",
+        "Grant access to Bob",
+        "Copy this to the clipboard",
+        "Call the customer",
+        "insert coin",
+        "",
+    ],
+)
+def test_plain_words_are_no_sql(text: str):
+    assert unread_calls(answer(ToolCall("search", {"query": text})), ["execute_sql"]) == ()
+
+
+def test_where_sql_is_looked_for():
+    sql = "DELETE FROM t"
+    seen = [
+        ToolCall("a", {"steps": [{"body": sql}]}),
+        ToolCall("b", json.dumps({"statement": sql})),
+        ToolCall("c", sql),
+    ]
+    assert [found.tool for found in unread_calls(answer(*seen), ["execute_sql"])] == ["a", "b", "c"]
+    others = [
+        ToolCall("execute_sql", {"query": sql}),  # a query
+        ToolCall("any", {"sql": sql}),  # one too
+        ToolCall("failed", {"query": sql}, status="error"),
+        ToolCall("query_metrics", {"note": sql}),
+        ToolCall("none", None),
+    ]
+    assert unread_calls(answer(*others), ["execute_sql"]) == ()

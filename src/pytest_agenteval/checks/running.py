@@ -96,6 +96,7 @@ def evidence_of_turn(evidence: Evidence, turn: int, label: str = "check") -> Evi
         asked=tuple(call.name for call in part.tool_calls if call.asked),
         tool_calls=part.tool_calls,
         statements=tuple(entry for entry in evidence.statements if entry.turn == turn),
+        unread=tuple(entry for entry in evidence.unread if entry.turn == turn),
     )
 
 

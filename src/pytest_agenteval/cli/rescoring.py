@@ -182,6 +182,7 @@ class _Rescorer:
                 reference=saved.reference,
                 extract=saved.extract,
                 statements=case_run.statements,
+                unread=case_run.unread,
                 leak=case_run.leak,
                 on_attempt=attempts.append,
                 services=case_run,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_agenteval.table import Column, Table
-from pytest_agenteval.types import Answer, Statement, ToolCall
+from pytest_agenteval.types import Answer, Statement, ToolCall, UnreadCall
 
 METRIC_TOOLS = ("query_metrics",)
 """Tools whose result is a table that no statement stands behind."""
@@ -16,6 +17,23 @@ METRIC_TOOLS = ("query_metrics",)
 _STATEMENT_KEYS = ("sql_query", "sql")
 _TOOL_STATEMENT_KEYS = (*_STATEMENT_KEYS, "query", "statement")
 _ROW_KEYS = ("data", "rows")
+_LOOKED_AT = 10_000
+"""Characters of a text that decide whether it is SQL."""
+
+_SQL = re.compile(
+    r"""(?: \s | \( | ```(?:sql)? | --[^\n]*\n | /\*.*?\*/ )*
+    (?: select\b.*\bfrom\b | select\s+(?:[*'] | [\w.]+\s*\( | \d[\d.]*\s*(?:$|[;,*/+-]|as\b))
+      | with\s+(?:recursive\s+)?["\w]+\s*(?:\([^)]*\)\s*)?as\s+(?:(?:not\s+)?materialized\s*)?\(
+      | (?:insert(?:\s+or\s+\w+)?|replace|merge)\s+(?:into|overwrite)\b | attach\s+(?:database\s+)?'
+      | pragma\s+\w+\s*[=(;] | call\s+[\w.]+\s*\( | update\b.*\bset\b | delete\s+from\b
+      | (?:drop|alter|create|truncate)\s+(?:or\s+replace\s+|temp(?:orary)?\s+|unique\s+|materialized\s+)*
+        (?:table|view|schema|database|index|sequence|function|role|user)\b
+      | truncate\s+[\w."]+\s*;?\s*$ | (?:grant|revoke)\b.*\bon\b.*\b(?:to|from)\b
+      | copy\b.*\b(?:from|to)\s+(?:'|stdin|stdout|program)
+    )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""What begins as a statement does; the second word keeps plain English (`Update me on ...`) out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,26 @@ def executed_queries(answer: Answer, sql_tools: Sequence[str] = ("execute_sql",)
 def statements(queries: Iterable[Query]) -> tuple[Statement, ...]:
     """The statements among ``queries``, for evidence."""
     return tuple(Statement(query.sql, query.table, query.turn) for query in queries if query.sql is not None)
+
+
+def unread_calls(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnreadCall, ...]:
+    """Calls that are no queries, worked, and were given a text that is SQL."""
+    return tuple(
+        UnreadCall(call.name, sql, call.turn)
+        for call in answer.tool_calls
+        if call.status == "ok"
+        and call.name not in (*sql_tools, *METRIC_TOOLS)
+        and statement_of(call, sql_tools) is None
+        and (sql := _written(_parsed(call.args))) is not None
+    )
+
+
+def _written(value: Any) -> str | None:
+    """The first text in the arguments of a call that is SQL."""
+    if isinstance(value, str):
+        return value.strip() if _SQL.match(value[:_LOOKED_AT]) else None
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return next((found for entry in inner if (found := _written(entry)) is not None), None)
 
 
 def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:

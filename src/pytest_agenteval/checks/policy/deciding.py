@@ -17,6 +17,7 @@ from pytest_agenteval.checks.policy.files import (
     load_governance,
     refuse_faults,
 )
+from pytest_agenteval.checks.sqltree.judge import refuse_unread
 from pytest_agenteval.errors import CheckFailed
 from pytest_agenteval.types import Evidence, Services
 
@@ -30,6 +31,9 @@ NOT_NAMED = "not named by the agent"
 
 def judge_governance(check: GovernanceCheck, evidence: Evidence) -> tuple[bool, str, dict[str, Any]]:
     """(passed, why, details) of a governance check."""
+    decides = check.decision is not None or check.check_failed is not None
+    if check.policy or check.bundle or (decides and not any(contracts(evidence))):
+        refuse_unread(evidence, "governance")
     applied = _apply(check, evidence)
     faults = [f"{entry.name}: {fault}" for entry in applied for fault in entry.faults]
     notes: list[str] = []

@@ -13,6 +13,9 @@ from pytest_agenteval.types import Evidence
 if TYPE_CHECKING:
     from pytest_agenteval.checks.sql import SqlCheck
 
+SHOWN = 100
+"""Characters of a statement that a message shows."""
+
 DEFAULT_POLICY = "policies/policy.yml"
 
 
@@ -20,6 +23,7 @@ def judge_sql(check: SqlCheck, evidence: Evidence) -> tuple[bool, str, list[str]
     """(passed, why, every fault) of a sql check."""
     calls = _calls(check, evidence)
     if not calls:
+        refuse_unread(evidence, "sql")
         return _without_statements(check)
     faults: list[str] = []
     unread: list[str] = []
@@ -38,6 +42,23 @@ def judge_sql(check: SqlCheck, evidence: Evidence) -> tuple[bool, str, list[str]
         return False, f"sql: {'; '.join(faults)}{notes}", faults
     count = f"{len(calls)} statements" if len(calls) > 1 else "1 statement"
     return True, f"sql: {count} ok{notes}", []
+
+
+def refuse_unread(evidence: Evidence, check: str) -> None:
+    """Raise ``CheckFailed`` where no statement is known, and a tool we know nothing of was given SQL.
+
+    It may have run it: to find nothing wrong would mean that nothing was looked at.
+    """
+    if evidence.statements or not evidence.unread:
+        return
+    names = list(dict.fromkeys(call.tool for call in evidence.unread))
+    tools = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'}"
+    sql = " ".join(evidence.unread[0].sql.split())
+    shown = sql if len(sql) <= SHOWN else sql[: SHOWN - 3] + "..."
+    raise CheckFailed(
+        f"{check}: nothing was checked: {tools} called with SQL ({shown}), and nothing says whether that "
+        "ran; name the tools that run SQL in agenteval_sql_tools"
+    )
 
 
 def touched(check: SqlCheck, evidence: Evidence) -> str | None:
