@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
+from pytest_agenteval import __version__
 from pytest_agenteval.cli import main
 from pytest_agenteval.compare import compare
 from pytest_agenteval.results.document import from_folder, write_document
@@ -91,6 +92,29 @@ def test_a_report_of_an_unknown_form_is_refused(two, tmp_path, capsys):
     assert place.read_text().startswith("## Agent evaluation")
     assert main(["report", str(two[0]), "-o", str(tmp_path / "x.txt")]) == 0
     assert (tmp_path / "x.txt").read_text().startswith("Results\n")
+
+
+def test_a_command_that_is_not_there_and_the_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["chek"])
+    assert ended.value.code == 2
+    assert "there is no command 'chek', did you mean 'check'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["zzzzzz"])
+    assert "there is no command 'zzzzzz'; known: add, check, diff," in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"pytest-agenteval {__version__}\n")
+
+
+def test_files_that_are_not_there_are_named_and_nothing_is_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["schema", "--write", "nosuch.yml"]) == 2
+    assert main(["judge-check", "nosuch"]) == 2
+    assert capsys.readouterr().err == (
+        "agenteval: no such file: nosuch.yml\nagenteval: no such file: nosuch\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_diff_takes_a_persons_verdict_and_says_so(two, capsys):

@@ -63,6 +63,28 @@ def test_an_answer_becomes_a_case_that_runs(
     assert "1 passed" in run.stdout, run.stdout + run.stderr
 
 
+def test_a_wrong_answer_says_so_wherever_it_becomes_a_case(
+    outputs: Path, results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = read_document(results)
+    row = next(row for row in document.rows if row.verdict == "failed" and row.cause)
+    root = outputs.parents[1]
+    monkeypatch.chdir(root)
+    assert add(results, row.name, "-m", row.model, "--attempt", str(row.attempt), "--name", "wrong one") == 0
+    told = capsys.readouterr().out
+    place = Path(row.path).parent / "wrong_one.yml"  # beside the case, shown as seen from here
+    assert told.startswith(f"added: {place}  (reference: the agent's last SQL; reviewed: false)\n")
+    said = f"this answer failed its case: {row.cause}"[:80]
+    assert f"\nCAREFUL: {said}" in told
+    assert told.endswith("\n  the case takes this answer for the right one: correct its reference\n")
+    lines = (root / place).read_text("utf-8").splitlines()
+    assert lines[1].startswith(f"# {said}")
+    assert loaded(root / place).metadata["reviewed"] is False
+    main(["check", str(place)])
+    note = "note: 1 case is not reviewed (metadata.reviewed: false): wrong one"
+    assert note in capsys.readouterr().out.splitlines()
+
+
 def test_nothing_is_overwritten(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     into = tmp_path / "tests"
     into.mkdir()

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pytest_agenteval import __version__
+
 COMMANDS: dict[str, str] = {
     "add": "a new case from an answer or from conversations; a person's verdict on an answer",
     "check": "every fault of every case file at once; with --references every reference run twice",
@@ -31,6 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (2 for a wrong command line, as argparse does)."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="agenteval", description="Tools around pytest-agenteval.")
+    parser.add_argument("--version", action="version", version=f"pytest-agenteval {__version__}")
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        from pytest_agenteval.validation import did_you_mean
+
+        parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], COMMANDS)}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         sub = subparsers.add_parser(name, help=text, description=text)

@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", nargs="?", help="of results: the case whose answer is meant")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model that answered, where several did")
     parser.add_argument("--attempt", type=int, metavar="N", help="the attempt, where there are several")
-    parser.add_argument("--into", type=Path, metavar="DIR", help="folder for the new files (default: tests)")
+    parser.add_argument(
+        "--into",
+        type=Path,
+        metavar="DIR",
+        help="folder for the new files (default: beside the case, else tests)",
+    )
     parser.add_argument("--name", help="name of the new case (default: the old one)")
     parser.add_argument(
         "--database", metavar="NAME", help="of conversations: the connection their SQL is for"
@@ -59,12 +64,19 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse(error)
 
 
-def _folder(arguments: argparse.Namespace) -> Path:
+def _folder(arguments: argparse.Namespace, beside: str | None = None) -> Path:
+    """``--into``, else where the case ``beside`` lies, else ``tests`` below rootdir."""
     if arguments.into is not None:
         return Path(arguments.into)
     from pytest_agenteval.cli.place import find_root
+    from pytest_agenteval.viewer.saving import case_folder
 
-    return find_root([])[0] / "tests"
+    return case_folder(find_root([])[0], beside)
+
+
+def _shown(place: Path) -> str:
+    here = Path.cwd()
+    return str(place.relative_to(here) if place.is_relative_to(here) else place)
 
 
 def _add_conversations(arguments: argparse.Namespace) -> int:
@@ -84,7 +96,7 @@ def _add_conversations(arguments: argparse.Namespace) -> int:
         marks = {"down": "thumbs down", "up": "thumbs up", "none": "not rated"}
         missing = "" if one.draft.sql else ", no SQL: ends in review until it has a reference"
         state = "" if new else "already there: "
-        print(f"{state}{place}  {marks[one.rating]}{missing}: {one_line(one.draft.turns[0])[:80]}")
+        print(f"{state}{_shown(place)}  {marks[one.rating]}{missing}: {one_line(one.draft.turns[0])[:80]}")
     for problem in problems:
         print(f"left out: {problem}")
     print(f"{added} added, marked reviewed: false; check their references")
@@ -93,18 +105,24 @@ def _add_conversations(arguments: argparse.Namespace) -> int:
 
 def _add_answer(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.viewer.saving import draft_of, save_case
+    from pytest_agenteval.results.overrides import with_overrides
+    from pytest_agenteval.viewer.saving import caution_of, draft_of, save_case
 
-    document = read_document(arguments.source)
+    document = with_overrides(read_document(arguments.source))
     rows = _rows(document, arguments)
     if arguments.verdict is not None:
         return _override(arguments, [document.rows[number] for number in rows])
     order = ("passed", "review", "failed", "error", "not_run")
     number = min(rows, key=lambda at: order.index(document.rows[at].verdict))
-    draft = draft_of(document.entry(number), {"results": arguments.source.name}, arguments.name)
-    place, new = save_case(_folder(arguments), draft)
+    row = document.rows[number]
+    caution = caution_of(row)
+    source = {"results": arguments.source.name}
+    draft = draft_of(document.entry(number), source, arguments.name, caution=caution)
+    place, new = save_case(_folder(arguments, row.path), draft)
     what = "the agent's last SQL" if draft.sql else "the agent's rows" if draft.expected else "nothing yet"
-    print(f"{'added' if new else 'already there'}: {place}  (reference: {what}; reviewed: false)")
+    print(f"{'added' if new else 'already there'}: {_shown(place)}  (reference: {what}; reviewed: false)")
+    if caution:
+        print(f"CAREFUL: {caution}\n  the case takes this answer for the right one: correct its reference")
     return 0
 
 

@@ -210,7 +210,7 @@ def _tell(findings: Findings) -> None:
     for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
         shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")
         print(shown.render(findings.root))
-    for note in findings.notes:
+    for note in (*findings.notes, *_unreviewed(findings.cases)):
         print(note)
     counts, cases = findings.counts, len(findings.cases)
     parts = [_count(findings.files, "file"), _count(cases, "case")]
@@ -218,6 +218,16 @@ def _tell(findings: Findings) -> None:
         parts.append(_count(findings.references, "reference"))
     found = f"{_count(counts['error'], 'error')}, {_count(counts['warning'], 'warning')}"
     print(f"{', '.join(parts)}: {found}", file=sys.stdout)
+
+
+def _unreviewed(cases: Sequence[Case]) -> Iterator[str]:
+    """A note on cases made of answers that nobody has checked."""
+    names = [case.name for case in cases if case.metadata.get("reviewed") is False]
+    if names:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        are = "case is" if len(names) == 1 else "cases are"
+        listed = ", ".join(names[:5]) + more
+        yield f"note: {len(names):,} {are} not reviewed (metadata.reviewed: false): {listed}"
 
 
 def _count(number: int, word: str) -> str:

@@ -60,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0: done; 1: kappa is below --fail-under; 2: no labels, no judge, or a reply in another form."""
     try:
+        if not arguments.labels.is_file():
+            raise AgentEvalError(f"no such file: {arguments.labels}")
         labels = read_labels(arguments.labels, arguments.samples)
         place = find_place([arguments.labels.resolve().parent])
         with _Judge(place, arguments.judge_model) as judge:

@@ -37,6 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     try:
+        missing = [str(path) for path in arguments.write if not path.is_file()]
+        if missing:
+            raise AgentEvalError(f"no such file: {', '.join(missing)}")
         target = find_root(arguments.write)[0] / FILE
         target.write_text(text, encoding="utf-8")
         print(f"wrote {_shown(target)}")

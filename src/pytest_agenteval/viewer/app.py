@@ -30,7 +30,7 @@ from pytest_agenteval.results.overrides import LABELS, Override, read_overrides,
 from pytest_agenteval.results.rows import Row
 from pytest_agenteval.viewer.library import Library, Listed, Reading, unreadable
 from pytest_agenteval.viewer.overview import PAGE, comparing, history_of, run_lines, trends
-from pytest_agenteval.viewer.saving import case_folder, draft_of, save_case
+from pytest_agenteval.viewer.saving import case_folder, caution_of, draft_of, save_case
 from pytest_agenteval.viewer.security import Access, Guard, read_form
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "theme.js": "text/javascript"}
@@ -234,6 +234,7 @@ def attempt_page(viewer: Viewer, request: Request) -> Response:
         labels=LABELS,
         saved=_shown_place(viewer, request.query_params.get("saved")),
         cases=_cases_shown(viewer, row),
+        caution=caution_of(row),
         refresh=0,
     )
 
@@ -351,7 +352,8 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     entry = document.entry(number - 1)
     if not entry.get("turns") and not entry.get("prompt"):
         entry = {**entry, "prompt": form.get("prompt", "").strip()}
-    draft = draft_of(entry, {"results": listed.path.name}, form.get("name", "").strip() or None)
+    name = form.get("name", "").strip() or None
+    draft = draft_of(entry, {"results": listed.path.name}, name, caution=caution_of(row))
     place, _ = save_case(case_folder(viewer.root, row.path), draft)
     shown = place.resolve().relative_to(viewer.root.resolve()).as_posix()
     target = f"{ServerLinks(listed.id).attempt(number)}?{urlencode({'saved': shown})}#save"

@@ -11,8 +11,9 @@ from typing import Any
 
 from pytest_agenteval.errors import AgentEvalError
 from pytest_agenteval.reports.html.attempts import agent_sql_of
-from pytest_agenteval.reports.text import safe
+from pytest_agenteval.reports.text import fit, one_line, safe
 from pytest_agenteval.results.load import table_of
+from pytest_agenteval.results.rows import Row
 
 HEAD = "# made by agenteval from an answer: nobody has checked the reference yet\n"
 DISLIKED = "# a person did not like this answer: its SQL may well be wrong\n"
@@ -36,6 +37,7 @@ class Draft:
     outcome: str | None = None
     tags: Sequence[str] = ()
     source: Mapping[str, Any] = field(default_factory=dict)
+    caution: str = ""
 
     def keys(self) -> dict[str, Any]:
         """The case as its file holds it."""
@@ -55,7 +57,17 @@ class Draft:
         return held
 
 
-def draft_of(entry: Mapping[str, Any], source: Mapping[str, Any], name: str | None = None) -> Draft:
+def caution_of(row: Row) -> str:
+    """What to know before an answer becomes a reference ('' where it passed, or nothing judged it)."""
+    if row.verdict in ("passed", "review"):
+        return ""
+    word = "failed its case" if row.verdict == "failed" else f"ended in {row.verdict.replace('_', ' ')}"
+    return f"this answer {word}: {fit(one_line(row.why), 200)}"
+
+
+def draft_of(
+    entry: Mapping[str, Any], source: Mapping[str, Any], name: str | None = None, *, caution: str = ""
+) -> Draft:
     """The draft of a results entry. Raises ``NoCase`` where the results do not hold what was asked."""
     turns = [str(turn) for turn in entry.get("turns") or [entry.get("prompt")] if turn]
     if not turns:
@@ -77,6 +89,7 @@ def draft_of(entry: Mapping[str, Any], source: Mapping[str, Any], name: str | No
         database=entry.get("database") or None,
         outcome=entry.get("observed"),
         source={"source": {key: value for key, value in told.items() if value is not None}},
+        caution=caution,
     )
 
 
@@ -108,7 +121,8 @@ def case_text(draft: Draft) -> str:
 
     Dumper.add_representer(str, text)
     body = yaml.dump(_tidy(draft.keys()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return HEAD + (DISLIKED if draft.source.get("rating") == "down" else "") + str(body)
+    caution = f"# {one_line(draft.caution)}\n" if draft.caution else ""
+    return HEAD + caution + (DISLIKED if draft.source.get("rating") == "down" else "") + str(body)
 
 
 def _tidy(value: Any) -> Any:
