@@ -228,6 +228,53 @@ def test_options_name_columns_that_the_references_have(shop: Project) -> None:
     ]
 
 
+def test_names_in_sql_checks_that_the_database_does_not_have(shop: Project) -> None:
+    shop.write(
+        "tests/a.yml",
+        """\
+prompt: x
+assertions:
+  - {type: sql, forbidden_tables: [main.order, information_schema.tables], required_tables: orders}
+  - {type: sql, forbidden_columns: {orderz: [id], orders: [KIND, kindd, zz]}, read_only: true}
+  - {type: sql, time_filter: {orders: ids}, required_filters: {orders: ["kind <> 1", "kin = 2"]}}
+  - {type: sql, allowed_joins: ["orders.id = orders.kin", "orders.id = orderz.kind"]}
+  - {type: text, contains: x}
+""",
+    )
+    shop.write(
+        "tests/b.yml",
+        "prompt:\n  - say: x\n    assertions: [{type: sql, allowed_tables: qqq}]\n  - say: y\n",
+    )
+
+    assert shop.check("--references") == (
+        0,
+        [
+            f"tests/a.yml:1:1: warning: a: sql: {text}"
+            for text in (
+                "forbidden_tables: the database has no table 'main.order', did you mean 'main.orders'?",
+                "forbidden_columns: the database has no table 'orderz', did you mean 'orders'?",
+                "forbidden_columns: table main.orders has no column 'kindd', did you mean 'kind'?",
+                "forbidden_columns: table main.orders has no column 'zz'",
+                "required_filters: table main.orders has no column 'kin', did you mean 'kind'?",
+                "time_filter: table main.orders has no column 'ids', did you mean 'id'?",
+                "allowed_joins: table main.orders has no column 'kin', did you mean 'kind'?",
+                "allowed_joins: the database has no table 'orderz', did you mean 'orders'?",
+            )
+        ]
+        + [
+            "tests/b.yml:1:1: warning: b: sql: allowed_tables: the database has no table 'qqq'",
+            "2 files, 2 cases: 0 errors, 9 warnings",
+        ],
+    )
+
+
+def test_names_in_sql_checks_need_a_database_that_can_be_asked(shop: Project) -> None:
+    shop.write("pytest.ini", "[pytest]\nagenteval_databases =\n    gone = duckdb:///gone.duckdb\n")
+    shop.write("tests/a.yml", "prompt: x\nassertions: [{type: sql, forbidden_tables: orderz}]\n")
+
+    assert shop.check("--references") == (0, ["1 file, 1 case: 0 errors, 0 warnings"])
+
+
 def test_what_looks_like_a_case_without_a_prompt_is_told(project: Project) -> None:
     project.write("tests/a.yml", "promt: x\nsql: SELECT 1\n")
     project.write("tests/b.yml", "Prompt: x\nASSERTIONS: []\n")

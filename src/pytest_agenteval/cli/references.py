@@ -1,9 +1,12 @@
-"""Every reference run twice: does it work, does it return rows, does it return the same rows."""
+"""Every reference run twice: does it work, does it return rows, does it return the same rows.
+
+And every name in a sql check: is there such a table, such a column.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,7 @@ from pytest_agenteval.scratch import scratch_prefix
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.checks.sqltree.names import Schema
     from pytest_agenteval.cli.check import Findings
     from pytest_agenteval.databases import Database, Databases
     from pytest_agenteval.table import Table
@@ -44,6 +48,34 @@ def run_references(place: Place, findings: Findings) -> None:
             for case in cases:
                 findings.references += len(case.statements)
                 findings.add(list(_problems(place, databases, case)))
+            findings.add(list(_unknown_names(databases, findings.cases)))
+
+
+def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Problem]:
+    """A warning for each name in a sql check that the case's database does not have."""
+    from pytest_agenteval.checks.sqltree.known import unknown_names
+
+    schemas: dict[str | None, Schema] = {}
+    for case in cases:
+        checks = [*case.assertions, *(check for turn in case.turns for check in turn.assertions)]
+        for check in (check for check in checks if check.type == "sql"):
+            if case.database not in schemas:
+                schemas[case.database] = _schema(databases, case.database)
+            if schema := schemas[case.database]:
+                for text in unknown_names(check, schema):
+                    yield _problem(case, text, "warning", at_sql=False)
+
+
+def _schema(databases: Databases, name: str | None) -> Schema:
+    """The columns of the tables of a database, of all where there is no name; {}: not known."""
+    merged: dict[str, list[str]] = {}
+    try:
+        for database in [databases.get(known) for known in (databases.names if name is None else (name,))]:
+            for table, columns in database.schema().items():
+                merged.setdefault(table, []).extend(columns)
+    except DatabaseError:
+        return {}  # a reference says so, or the run
+    return merged
 
 
 def _problems(place: Place, databases: Databases, case: Case) -> Iterator[Problem]:
@@ -79,8 +111,8 @@ def _judged(
     return None
 
 
-def _problem(case: Case, text: str, severity: str) -> Problem:
-    line, column = case.sql_place or (case.line, case.column)
+def _problem(case: Case, text: str, severity: str, *, at_sql: bool = True) -> Problem:
+    line, column = (case.sql_place if at_sql else None) or (case.line, case.column)
     return Problem(case.path, line, column, f"{case.name}: {' '.join(text.split())}", severity)
 
 
