@@ -53,12 +53,13 @@ def run_references(place: Place, findings: Findings) -> None:
 
 def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Problem]:
     """A warning for each name in a sql check that the case's database does not have."""
+    from pytest_agenteval.checks.sql import SqlCheck
     from pytest_agenteval.checks.sqltree.known import unknown_names
 
     schemas: dict[str | None, Schema] = {}
     for case in cases:
         checks = [*case.assertions, *(check for turn in case.turns for check in turn.assertions)]
-        for check in (check for check in checks if check.type == "sql"):
+        for check in (check for check in checks if isinstance(check, SqlCheck)):
             if case.database not in schemas:
                 schemas[case.database] = _schema(databases, case.database)
             if schema := schemas[case.database]:
