@@ -122,6 +122,16 @@ def test_rows_that_lead_nowhere_are_no_data_and_null_rows_too(httpserver, ask):
     assert ask({"text": "$.text", "rows": "$.nowhere"}).data is None
 
 
+def test_a_path_that_finds_nothing_while_others_do_is_told_in_the_logs(httpserver, ask):
+    answers(httpserver, {"answer": "3", "rows": [{"n": 3}], "sql": None})
+    missed = ask({"text": "$.answer", "rows": "$.rowz", "sql": "$.sql", "cost": "$.cost"})
+    assert missed.logs == "http.rows: $.rowz found nothing; the answer has the keys answer, rows, sql\n"
+    assert ask({"text": "$.answer", "rows": "$.rows"}).logs == ""
+    answers(httpserver, [{"n": 3}], path="/list")
+    listed = ask({"text": "$.answer", "rows": "$"}, path="/list")
+    assert listed.logs == "http.text: $.answer found nothing; the answer has the form list\n"
+
+
 def test_an_empty_list_of_rows_is_an_empty_table(httpserver, ask):
     answers(httpserver, {"rows": []})
     assert ask({"rows": "$.rows"}).data.row_count == 0
@@ -287,9 +297,9 @@ def test_no_url_is_a_usage_error():
         (
             {"b": 1, "c": 2},
             {"text": "$.a", "error": "$.e"},
-            "none of its paths leads anywhere (text $['a']); the answer holds: b, c",
+            "none of its paths leads anywhere (text $.a); the answer has the keys b, c",
         ),
-        ([1], {"text": "$.a"}, "none of its paths leads anywhere (text $['a']); the answer holds: list"),
+        ([1], {"text": "$.a"}, "none of its paths leads anywhere (text $.a); the answer has the form list"),
         (
             {"rows": [[1]]},
             {"rows": "$.rows"},

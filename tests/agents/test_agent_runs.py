@@ -300,3 +300,19 @@ def test_an_async_agent_is_left_when_its_fixture_is_torn_down(pytester, scope, e
         (pytester.path / "tests" / f"{name}.yml").write_text(CASE.format(prompt=name))
     pytester.runpytest_inprocess("-p", "no:asyncio").assert_outcomes(passed=2)
     assert (pytester.path / "events.txt").read_text().split() == events.split()
+
+
+def test_a_misspelt_path_into_an_http_answer_is_said_where_no_data_came(project, httpserver):
+    httpserver.expect_request("/ask").respond_with_json({"answer": "3 orders", "rows": [{"n": 3}]})
+    (project.folder / "agenteval.yaml").write_text(
+        f'target: "http:{httpserver.url_for("/ask")}"\nhttp: {{text: $.answer, rows: $.rowz}}\n'
+    )
+    project.case("one")
+    status, out = project.run()
+    assert status == 1, out
+    said = "http.rows: $.rowz found nothing; the answer has the keys answer, rows"
+    words = " ".join(out.split())
+    assert f"the agent returned no table; 1 row expected; {said}" in words
+    assert "Captured agent call" in out
+    assert words.count(said) == 2
+    assert project.rows()["one"]["message"] == "no data returned"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
@@ -22,6 +22,8 @@ from pytest_agenteval.llm.wire import Wire
 from pytest_agenteval.types import Answer, Task, ToolCall, Usage, WireAttempt
 
 SERVICE = "http agent"
+ANSWERED = ("text", "rows", "columns", "value", "sql", "tool_calls")
+"""The paths to what checks judge."""
 _CALL_KEYS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "tool", "toolName", "tool_name"),
     "args": ("args", "arguments", "input", "parameters"),
@@ -179,17 +181,25 @@ class HttpAgent:
                 cost=_first(found.get("cost")),
                 finish_reason=_first(found.get("finish_reason")),
                 conversation=_first(found.get("conversation")),
+                logs="".join(f"{line}\n" for line in self._misses(found, value)),
             ),
             SERVICE,
         )
+
+    def _misses(self, found: Mapping[str, list[Any]], value: Any) -> Iterator[str]:
+        """Paths to what is judged that lead nowhere: the answer may lack the part, or the path is wrong."""
+        for key in ANSWERED:
+            if key in found and not found[key]:
+                yield f"http.{key}: {self.config.written[key]} found nothing; the answer has {_held(value)}"
 
     def _nothing_found(self, reply: Reply, value: Any) -> None:
         if isinstance(value, dict) and value.get("error"):
             said = error_text(value["error"]) or json.dumps(value["error"])[:400]
             raise reply.failed(f"{SERVICE} answered HTTP {reply.status} with an error: {said}")
-        keys = ", ".join(sorted(map(str, value))[:20]) if isinstance(value, dict) else type(value).__name__
-        paths = ", ".join(f"{key} {path}" for key, path in self.config.paths.items() if key != "error")
-        raise reply.failed(f"{SERVICE}: none of its paths leads anywhere ({paths}); the answer holds: {keys}")
+        paths = ", ".join(f"{key} {path}" for key, path in self.config.written.items() if key != "error")
+        raise reply.failed(
+            f"{SERVICE}: none of its paths leads anywhere ({paths}); the answer has {_held(value)}"
+        )
 
     def _rows(self, found: Mapping[str, list[Any]]) -> Any:
         """Rows as a list of dicts, or as columns and lists; ``None`` when the path leads nowhere."""
@@ -290,6 +300,12 @@ class _Sender:
 def _is_whole_path(poll: Poll) -> bool:
     """The API gives the whole URL: ``url: "{{ $.status_url }}"``; then nothing in it is quoted."""
     return poll.url.form.strip() in {f"{{{{ {name} }}}}" for name in poll.url.paths}
+
+
+def _held(value: Any) -> str:
+    if isinstance(value, dict):
+        return "the keys " + ", ".join(sorted(map(str, value))[:20])
+    return f"the form {type(value).__name__}"
 
 
 def _first(matches: list[Any] | None) -> Any:

@@ -49,7 +49,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """A request template and the paths into its answer.
+    """A request template and the paths into its answer (``written``: as the file has them).
 
     ``body`` is ``None`` when nothing is configured: the task itself is sent. Without any path the
     answer is read as a program's (``command:``) is.
@@ -63,6 +63,7 @@ class HttpConfig:
     call: Mapping[str, Path] = field(default_factory=dict)
     usage: Mapping[str, Path] = field(default_factory=dict)
     poll: Poll | None = None
+    written: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -93,6 +94,7 @@ def read_config(block: Mapping[str, Any], url: str, place: str = "http") -> Http
         call=_paths(block.get("tool_call"), CALL_KEYS, f"{place}.tool_call"),
         usage=_paths(block.get("usage"), USAGE_KEYS, f"{place}.usage"),
         poll=_poll(block["poll"], f"{place}.poll") if block.get("poll") is not None else None,
+        written={key: str(block[key]) for key in _PATHS if block.get(key) is not None},
     )
 
 

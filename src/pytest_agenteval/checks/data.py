@@ -14,6 +14,8 @@ from pytest_agenteval.errors import ComparisonFailed
 from pytest_agenteval.types import CheckResult, Evidence, Reference
 from pytest_agenteval.validation import did_you_mean
 
+# the words of agents.http
+_MISS = re.compile(r"http\.\w+: \S+ found nothing; ")
 UNORDERED = "the reference is ordered; add `ordered: true` if order matters"
 
 
@@ -61,6 +63,9 @@ def _compare(reference: Reference, evidence: Evidence, options: ComparisonOption
         comparison = compare(reference.table, evidence.table, options.with_order(reference.order_by))
     except Exception as error:
         raise ComparisonFailed(f"the comparison broke: {type(error).__name__}: {error}") from error
+    if evidence.table is None and comparison.diagnosis is not None:
+        told = [comparison.diagnosis.sentence, *misses(evidence)]
+        return replace(comparison, diagnosis=replace(comparison.diagnosis, sentence="; ".join(told)))
     counts = comparison.counts
     # with other counts the order is not what a reader looks for
     if comparison.matched or options.ordered or counts.expected != counts.actual:
@@ -68,6 +73,12 @@ def _compare(reference: Reference, evidence: Evidence, options: ComparisonOption
     if not _is_ordered(reference, evidence):
         return comparison
     return replace(comparison, notes=(*comparison.notes, UNORDERED))
+
+
+def misses(evidence: Evidence) -> list[str]:
+    """What an agent by HTTP has logged of paths of its configuration that found nothing."""
+    logs = evidence.answer.logs if evidence.answer is not None else ""
+    return list(dict.fromkeys(line for line in logs.splitlines() if _MISS.match(line)))
 
 
 def _is_ordered(reference: Reference, evidence: Evidence) -> bool:
