@@ -76,4 +76,5 @@ def git_sha(root: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None
+    # without a commit git repeats the word it was asked for
+    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -137,6 +137,16 @@ def test_the_difference(browser: Browser, home: str, jaffle_results: Path) -> No
     row = page.locator("table.diff tbody tr").first
     assert row.locator("del").first.inner_text() == "catering"
     assert row.locator("ins").first.inner_text() == "cakes"
+    colours = {
+        tag: row.locator(tag).first.evaluate(
+            "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).map(Number)"
+        )
+        for tag in ("del", "ins")
+    }
+    red, green, _ = colours["ins"]
+    assert red > green  # the wrong value is the red one
+    red, green, _ = colours["del"]
+    assert green > red
     codes = page.locator("figure.code pre").all_inner_texts()
     assert codes[0].startswith("SELECT\n  category,\n  SUM(amount) AS revenue")
     assert codes[1].strip().endswith("ORDER BY\n  category")

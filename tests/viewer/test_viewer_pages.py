@@ -94,7 +94,7 @@ def test_a_damaged_file_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
-    """A run that is killed in the middle: what it has so far is shown, as that of a run in progress."""
+    """A run that is killed in the middle: what it has so far is shown, and whether it still goes on."""
     root = tmp_path / "shop"
     shutil.copytree(jaffle, root, ignore=shutil.ignore_patterns("outputs", "out"))
     (root / "conftest.py").write_text(
@@ -120,16 +120,24 @@ def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
     outputs = root / "tests" / "outputs"
     (folder,) = (path for path in outputs.iterdir() if path.is_dir())
     with site_of(outputs, root, bind(0)) as site:
+        dead = site.ask(f"/runs/{folder.name}")[2]
+        assert "did not finish" in site.ask("/")[2]
+        assert "This run did not finish; these are its journals. <code>pytest --agent-resume</code>" in dead
+        assert "data-refresh" not in dead
+        session = json.loads((folder / "session.json").read_text())
+        (folder / "session.json").write_text(json.dumps({**session, "pid": os.getpid()}))
         assert "in progress" in site.ask("/")[2]
         text = site.ask(f"/runs/{folder.name}")[2]
         assert "This run is in progress" in text
         assert 'data-refresh="5"' in text
         assert site.ask(f"/runs/{folder.name}/attempts/1")[0] == 200
         assert site.ask(f"/runs/{folder.name}/results.json")[0] == 404
+        (folder / "session.json").write_text(json.dumps({**session, "host": "elsewhere"}))
+        assert "in progress" in site.ask("/")[2]
         hour = time.time() - 3600
         for journal in folder.glob("*.jsonl"):
             os.utime(journal, (hour, hour))
-        assert "not finished" in site.ask("/")[2]
+        assert "did not finish" in site.ask("/")[2]
         text = site.ask(f"/runs/{folder.name}")[2]
         assert "This run did not finish" in text
         assert "data-refresh" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import ceil
 from typing import Any
 
@@ -31,6 +32,9 @@ from pytest_agenteval.reports.text import (
 )
 from pytest_agenteval.results.document import Document
 from pytest_agenteval.results.rows import CaseRow
+
+VIEWER = ("starlette", "uvicorn")
+"""What ``agenteval view`` needs beyond a plain install."""
 
 MANY = 50
 """Cases up to which the table shows all of them; beyond, those that passed only with -v."""
@@ -92,7 +96,7 @@ def suggested_steps(document: Document) -> list[str]:
         steps.append(f"{again} --agent-resume (asks again only what has no answer)")
     if cases["failed"]:
         steps.append(f"{again} --lf (asks the failed cases again)")
-    if cases["failed"] or cases["review"]:
+    if (cases["failed"] or cases["review"]) and all(map(find_spec, VIEWER)):
         steps.append("agenteval view (what differs, cell by cell)")
     return steps
 

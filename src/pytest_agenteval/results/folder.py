@@ -131,15 +131,18 @@ class RunFolder:
         shutil.rmtree(self.path / COPIES, ignore_errors=True)
 
     def remove_stale_copies(self) -> None:
-        """The same for a run that was killed: on this machine, and no process of it is alive."""
-        copies = self.path / COPIES
-        if not copies.is_dir():
-            return
-        session = _session(self.path)
-        known = [session.get("pid"), *(int(p.name) for p in _entries(copies / "pids") if p.name.isdigit())]
-        pids = [pid for pid in known if isinstance(pid, int)]
-        if session.get("host") == platform.node() and not any(alive(pid) for pid in pids):
+        """The same for a run that was killed."""
+        if (self.path / COPIES).is_dir() and self.running is False:
             self.remove_copies()
+
+    @property
+    def running(self) -> bool | None:
+        """Whether a process of the run is alive; ``None``: it runs on another machine, who knows."""
+        session = _session(self.path)
+        if session.get("host") != platform.node():
+            return None
+        askers = (int(p.name) for p in _entries(self.path / COPIES / "pids") if p.name.isdigit())
+        return any(alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
 
 
 def run_folders(output_dir: Path) -> list[Path]:
@@ -178,7 +181,9 @@ def newest_first(paths: Any) -> list[Path]:
 
 
 def _facts(token: str, generation: int) -> dict[str, Any]:
-    return {"token": token, "generation": generation, "pid": os.getpid(), "host": platform.node()}
+    # a worker of xdist may end before its run does
+    pid = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return {"token": token, "generation": generation, "pid": pid, "host": platform.node()}
 
 
 def _document(folder: Path) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.aggregate import totals
 from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.folder import RunFolder
 from pytest_agenteval.results.load import TOTALS, header_of_file, read_document
 from pytest_agenteval.results.overrides import overrides_path, with_overrides
 
@@ -24,7 +25,7 @@ PATIENCE = 1.5
 """Seconds a page waits for a file that is being read, before it says so."""
 
 LIVE = 120
-"""Seconds since its last line for which an unfinished run counts as going on."""
+"""Seconds since its last line for which an unfinished run of another machine counts as going on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Listed:
     path: Path
     stamp: tuple[int, ...]
     size: int
+    running: bool | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -48,8 +50,8 @@ class Listed:
 
     @property
     def live(self) -> bool:
-        """Unfinished, and written to a short while ago."""
-        return self.unfinished and self.idle < LIVE
+        """Unfinished, and a process of it is alive; of another machine: written to a short while ago."""
+        return self.unfinished and (self.idle < LIVE if self.running is None else self.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ def _listed(path: Path) -> Listed | None:
             sum(stat.st_size for stat in stats),
             *_overridden(path),
         )
-        return Listed(path.name, path, stamp, stamp[1])
+        return Listed(path.name, path, stamp, stamp[1], RunFolder.open(path).running)
     if path.suffix != ".json" or path.name.endswith(".overrides.json") or not path.is_file():
         return None
     stat = path.stat()

@@ -163,7 +163,7 @@ def _aside(cases: dict[str, Any]) -> list[Card]:
 
 
 def _share(cases: dict[str, Any], key: str) -> str:
-    judged = cases["passed"] + cases["failed"] + cases["errors"]
+    judged = cases["passed"] + cases["failed"]
     return f"of {judged:,} judged" if judged and key == "passed" else ""
 
 
