@@ -15,6 +15,7 @@ from pytest_agenteval.items import RUN, SESSION
 from pytest_agenteval.option_table import OPTIONS, Option
 
 if TYPE_CHECKING:
+    from pytest_agenteval.cases.projects import Project
     from pytest_agenteval.process import Process
     from pytest_agenteval.run import Run
     from pytest_agenteval.settings import Settings
@@ -136,6 +137,7 @@ def _new_run(config: pytest.Config) -> Run:
         raise pytest.UsageError(str(error)) from None
     settings = read_settings(config, project.settings)
     _check_files(config, settings)
+    _check_target(config, settings, project)
     return Run(
         root=config.rootpath,
         settings=settings,
@@ -181,6 +183,24 @@ def _check_files(config: pytest.Config, settings: Settings) -> None:
             find_baseline(settings.baseline, config.rootpath, config.rootpath)
     except AgentEvalError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _check_target(config: pytest.Config, settings: Settings, project: Project) -> None:
+    """Refuse a target that cannot work before anything is collected; the workers need not look again.
+
+    What only lacks a program or a file here may be meant for another machine, unless it was asked for
+    by this very command.
+    """
+    if settings.target is None or hasattr(config, "workerinput"):
+        return
+    from pytest_agenteval.agents.checking import target_fault
+
+    source = settings.source("target")
+    fault = target_fault(settings.target, project, root=config.rootpath, present=source == "command line")
+    if fault is not None:
+        key = "http" if fault.startswith("http") else "target"
+        written = key in project.places and (key == "http" or source == "project")
+        raise pytest.UsageError(project.fault(key, fault).render(config.rootpath) if written else fault)
 
 
 def _process(config: pytest.Config, settings: Settings) -> Process:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.agents.base import CANNOT, FEATURES, AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.checking import http_fault, target_fault
 from pytest_agenteval.agents.targets import SCHEMES, adapt, make_agent, unsupported
 from pytest_agenteval.cases.model import Case, Turn
+from pytest_agenteval.cases.projects import Project, find_project
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.option_table import TARGETS
 from pytest_agenteval.settings import resolve
@@ -157,7 +159,6 @@ def test_python_targets_are_found_with_the_root_folder_on_the_path(folder):
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        ("python:shop_agents", "target python:shop_agents: expected python:pkg.mod:name"),
         ("python:shop_agents:aks", "shop_agents has no 'aks', did you mean 'ask'?"),
         ("python:shop_agents:team.x.y", "shop_agents has no 'team.x.y'"),
         (
@@ -285,3 +286,76 @@ def test_the_table_in_the_docs_is_the_table_in_the_code():
         )
         cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
         assert [cell.startswith("no") for cell in cells] == [key in CANNOT[kind] for key in FEATURES], kind
+
+
+# --- what is known before any case runs -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "block", "fault"),
+    [
+        ("python:shop_agents", {}, "target python:shop_agents: expected python:pkg.mod:name"),
+        # importing it would run the user's code
+        ("python:nope:fn", {}, None),
+        ("command:'x", {}, "target command:'x: No closing quotation"),
+        ("command:", {}, "target command: names no program; for example command:python agent.py"),
+        ("command:no-such-program-x", {}, "target command: there is no program 'no-such-program-x' on PATH"),
+        ("command:target/built-by-a-fixture", {}, None),
+        ("command:python agent.py", {}, None),
+        ("replay:nosuch.jsonl", {}, "target replay:nosuch.jsonl: no file 'nosuch.jsonl' in {root}; record"),
+        ("replay:there.jsonl", {}, None),
+        ("http:http://localhost:1/x", {"sqll": "$.a"}, "http: unknown key 'sqll', did you mean 'sql'?"),
+        ("https://localhost:1/x", {"rows": "$.a["}, "http.rows: '$.a[' is not a JSONPath: "),
+        ("http:", {"url": "x"}, "http: no URL: expected --agent-target http:URL or http.url, "),
+        ("http:", {"url": "http://localhost:1"}, None),
+        ("nao:", {}, None),
+        ("llm:", {}, None),
+    ],
+)
+def test_what_is_wrong_with_a_target_is_known_before_a_case_runs(tmp_path, target, block, fault):
+    (tmp_path / "there.jsonl").touch()
+    project = Project(tmp_path, read_http=lambda: block)
+    found = target_fault(target, project, root=tmp_path, present=True)
+    assert (found or "").startswith((fault or "").replace("{root}", str(tmp_path)))
+    assert (found is None) == (fault is None)
+    if fault is not None and not fault.startswith("http"):
+        lacking = target_fault(target, project, root=tmp_path, present=False)
+        assert (lacking is None) == target.startswith(("replay:", "command:no-such"))
+
+
+def test_a_fault_of_the_http_block_tells_no_secret_and_needs_no_variable(tmp_path):
+    (tmp_path / "agenteval.yaml").write_text(
+        "http:\n  url: \"{{ env('SHOP_URL') }}\"\n  text: \"{{ env('SHOP_PATH') }}\"\n"
+    )
+    assert http_fault(find_project(tmp_path, environ={}), "") is None
+    found = http_fault(
+        find_project(tmp_path, environ={"SHOP_URL": "h", "SHOP_PATH": "s3cret-path-x"}), "http://h"
+    )
+    assert found == "http.text: expected a JSONPath such as $.answer, found '***'"
+
+
+HTTP = 'target: "http:http://127.0.0.1:9/ask"\nhttp:\n  body: {q: "{{ promt }}"}\n'
+FAULT = "agenteval.yaml:2:1: http.body: unknown name 'promt' in a template, did you mean 'prompt'?"
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_a_target_that_cannot_work_is_refused_before_collection(pytester, more):
+    pytester.makefile(".yaml", agenteval=HTTP)
+    (pytester.mkdir("tests") / "a.yml").write_text("prompt: x\nexpect: {text: x}\n")
+    done = pytester.runpytest_subprocess(*more)
+    assert done.ret == 4
+    done.stderr.fnmatch_lines([f"ERROR: {FAULT.replace('?', '[?]')}"])
+    asked = pytester.runpytest_subprocess("--agent-target", "command:no-such-program-x", *more)
+    assert asked.ret == 4
+    asked.stderr.fnmatch_lines(["ERROR: target command: there is no program 'no-such-program-x' on PATH"])
+    # one that only lacks its program here may be meant for another machine: then its cases say so
+    pytester.makefile(".yaml", agenteval="target: command:no-such-program-x\n")
+    lacking = pytester.runpytest_subprocess(*more)
+    lacking.assert_outcomes(errors=1)
+    lacking.stdout.fnmatch_lines(["*error in stage agent: cannot start command no-such-program-x in *"])
+    pytester.makefile(".yaml", agenteval="databases: {}\ntarget: python:nothing\n")
+    formless = pytester.runpytest_subprocess(*more)
+    assert formless.ret == 4
+    formless.stderr.fnmatch_lines(
+        ["ERROR: agenteval.yaml:2:1: target python:nothing: expected python:pkg.mod:name"]
+    )

@@ -228,6 +228,39 @@ def test_options_name_columns_that_the_references_have(shop: Project) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "faults"),
+    [
+        (
+            "http: {sqll: $.a}\n",
+            ["agenteval.yaml:1:1: http: unknown key 'sqll', did you mean 'sql'?"],
+        ),
+        (
+            "target: 'command:'\nhttp: {rows: a}\n",
+            [
+                "agenteval.yaml:1:1: target command: names no program; for example command:python agent.py",
+                "agenteval.yaml:2:1: http.rows: expected a JSONPath such as $.answer, found 'a'",
+            ],
+        ),
+        (
+            "target: 'http:localhost'\n",
+            [
+                "agenteval.yaml:1:1: http: no URL: expected --agent-target http:URL or http.url, "
+                "http:// or https:// in front, found 'localhost'",
+            ],
+        ),
+        ("target: 'http:http://localhost'\nhttp: {text: $.a}\n", []),
+        ("target: command:no-such-program-x\n", []),
+    ],
+)
+def test_the_target_and_the_http_block_are_checked(project: Project, written: str, faults: list[str]) -> None:
+    project.write("agenteval.yaml", written)
+    project.write("tests/a.yml", "prompt: x\nexpect: {text: x}\n")
+
+    code, lines = project.check()
+    assert (code, lines[:-1]) == (bool(faults), faults)
+
+
 def test_names_in_sql_checks_that_the_database_does_not_have(shop: Project) -> None:
     shop.write(
         "tests/a.yml",

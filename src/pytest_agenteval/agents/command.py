@@ -32,13 +32,7 @@ READ_GRACE = 0.3
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
     """``command:python agent.py --fast``: words as in a shell, no shell; started in the root folder."""
-    line = target.partition(":")[2].strip()
-    try:
-        words = tuple(shlex.split(line))
-    except ValueError as error:
-        raise SettingsError(f"target {target}: {error}") from error
-    if not words:
-        raise SettingsError("target command: names no program; for example command:python agent.py")
+    words, line = words_of(target), target.partition(":")[2].strip()
     return RunnableAgent(
         kind="command",
         name=target,
@@ -47,6 +41,17 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         own=True,
         cannot=cannot("command"),
     )
+
+
+def words_of(target: str) -> tuple[str, ...]:
+    """The program of ``command:...`` and its arguments. Raises ``SettingsError`` where there is none."""
+    try:
+        words = tuple(shlex.split(target.partition(":")[2].strip()))
+    except ValueError as error:
+        raise SettingsError(f"target {target}: {error}") from error
+    if not words:
+        raise SettingsError("target command: names no program; for example command:python agent.py")
+    return words
 
 
 def task_to_json(task: Task) -> dict[str, Any]:

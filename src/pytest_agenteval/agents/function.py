@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
-from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.types import Task
 from pytest_agenteval.validation import did_you_mean
 
@@ -76,13 +76,18 @@ def adapt_fresh(obj: Any, place: str, root: Path | None = None) -> Any:
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
     """``python:pkg.mod:name``, resolved with the root folder first on ``sys.path``."""
-    path = target.partition(":")[2]
-    module_name, colon, attribute = path.partition(":")
-    if not (module_name and colon and attribute):
-        raise AgentFailed(f"target {target}: expected python:pkg.mod:name")
+    module_name, attribute = parts_of(target)
     obj = _resolve(target, module_name, attribute, context.root)
     agent = adapt(obj, f"target {target}", context.root)
     return _renamed(agent, target)
+
+
+def parts_of(target: str) -> tuple[str, str]:
+    """(module, name) of ``python:pkg.mod:name``. Raises ``SettingsError`` for another form."""
+    module_name, _, attribute = target.partition(":")[2].partition(":")
+    if not (module_name and attribute):
+        raise SettingsError(f"target {target}: expected python:pkg.mod:name")
+    return module_name, attribute
 
 
 def _renamed(agent: RunnableAgent, target: str) -> RunnableAgent:

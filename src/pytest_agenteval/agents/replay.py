@@ -78,12 +78,7 @@ class Recorder:
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
     """``replay:FILE``, relative to the root folder. Raises ``SettingsError`` when there is no such file."""
-    name = target.partition(":")[2]
-    path = context.root / name
-    if not name or not path.is_file():
-        raise SettingsError(
-            f"target {target}: no file {name!r} in {context.root}; record one with --agent-record FILE"
-        )
+    name, path = target.partition(":")[2], recording(target, context.root)
     return RunnableAgent(
         kind="replay",
         name=target,
@@ -93,6 +88,17 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         own=True,
         cannot=cannot("replay"),
     )
+
+
+def recording(target: str, root: Path) -> Path:
+    """The file of ``replay:FILE``. Raises ``SettingsError`` when there is none."""
+    name = target.partition(":")[2]
+    path = root / name
+    if not name or not path.is_file():
+        raise SettingsError(
+            f"target {target}: no file {name!r} in {root}; record one with --agent-record FILE"
+        )
+    return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,8 @@ class Project:
     """What a project file says. Values that name environment variables are read when asked for.
 
     ``settings`` maps ``Option.project_key`` to a value, for ``settings.resolve``. ``secrets``
-    grows as variables are read; all of its values are to be redacted.
+    grows as variables are read; all of its values are to be redacted. ``places`` maps the file's
+    keys to line and column.
     """
 
     root: Path
@@ -65,6 +66,7 @@ class Project:
     context_files: tuple[str, ...] = ("RULES.md",)
     read_http: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False)
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def target(self) -> str | None:
@@ -75,6 +77,10 @@ class Project:
     def http(self) -> Mapping[str, Any]:
         """The ``http`` block, references read. Raises ``SettingsError``."""
         return self.read_http()
+
+    def fault(self, key: str, text: str) -> Problem:
+        """An error at a key of the file, at the top where it does not have the key."""
+        return Problem(self.path or self.root, *self.places.get(key, (1, 1)), text)
 
     def usable_urls(self, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
         """The URLs that can be made, and for the other databases why not (``file:line: ...``).
@@ -192,6 +198,7 @@ class _Reading:
             context_files=self._eager(files.value, values.names, "context_files") if files else ("RULES.md",),
             read_http=self._lazy_map(http.value, "http") if http else dict,
             secrets=self._tokens.secrets,
+            places={name: _place(entry.key) for name, entry in entries.items()},
         )
 
     def _is_ours(self, name: str, known: Iterable[str]) -> bool:
@@ -381,6 +388,10 @@ class _Reading:
                 if value is not None:
                     known[_PRICES[name]] = value
         return Prices(**known) if known else None
+
+
+def _place(node: Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _model(reader: Reader, node: Node, key: str) -> str | None:

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings = examine(place, arguments.paths, strict=arguments.strict)
         # the references of a database that cannot be used fail, and say so themselves
         findings.add(list(_unusable(place, findings.cases, told=arguments.references)))
+        findings.add(list(_target(place)))
         if arguments.references:
             from pytest_agenteval.cli.references import run_references
 
@@ -173,6 +174,20 @@ def _unusable(place: Place, cases: Sequence[Case], told: bool) -> Iterator[Probl
             file, line, text = str(wrong).split(":", 2)
             lasting = name in needed and not isinstance(wrong, VariableMissing)
             yield Problem(place.root / file, int(line), 1, text.strip(), "error" if lasting else "warning")
+
+
+def _target(place: Place) -> Iterator[Problem]:
+    """What is wrong with the agent's target and the ``http`` block of the project file."""
+    from pytest_agenteval.agents.checking import ANY_URL, http_fault, target_fault
+
+    project, target = place.project, place.settings.target
+    faults = []
+    if target is not None:
+        faults.append(target_fault(target, project, root=place.root, present=False))
+    if "http" in project.places and (target or "").partition(":")[0] not in ("http", "https"):
+        faults.append(http_fault(project, ANY_URL))
+    for fault in filter(None, faults):
+        yield project.fault("http" if fault.startswith("http") else "target", fault)
 
 
 def _exposed(place: Place, cases: Sequence[Case]) -> list[Problem]:
