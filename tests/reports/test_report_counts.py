@@ -69,6 +69,16 @@ def test_the_viewer_is_named_where_it_can_be_used(folder, monkeypatch):
     assert not [step for step in terminal.suggested_steps(document) if "agenteval view" in step]
 
 
+def test_cases_that_a_gate_counts_are_not_asked_again_by_lf(run_folder):
+    plan = {item("a"): ["failed"]}
+    assert "pytest --lf (asks the failed cases again)" in terminal.suggested_steps(
+        from_folder(run_folder(plan))
+    )
+    gates = {"gates": [{"gate": "g", "holds": False, "text": "g"}]}
+    steps = terminal.suggested_steps(from_folder(run_folder(plan, gates)))
+    assert not [step for step in steps if "--lf" in step]
+
+
 def test_a_repository_without_a_commit_has_none(tmp_path):
     import subprocess
 

@@ -94,7 +94,7 @@ def suggested_steps(document: Document) -> list[str]:
     steps = []
     if cases["not_run"] or any(row.stage in ("agent", "timeout", "worker") for row in document.rows):
         steps.append(f"{again} --agent-resume (asks again only what has no answer)")
-    if cases["failed"]:
+    if cases["failed"] and not document.run.get("gates"):  # what a gate counts is no failure to pytest
         steps.append(f"{again} --lf (asks the failed cases again)")
     if (cases["failed"] or cases["review"]) and all(map(find_spec, VIEWER)):
         steps.append("agenteval view (what differs, cell by cell)")
