@@ -16,6 +16,7 @@ import pytest
 
 from pytest_agenteval.options import given
 from pytest_agenteval.planning import PLANNED
+from pytest_agenteval.untold import Untold
 
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
@@ -33,6 +34,7 @@ class Live:
         self.held_back = False
         self.ending: Any = None
         self.complaints: list[str] = []
+        self.untold = Untold()
         self.token: Path | None = None
         self.login: str | None = None
 
@@ -48,6 +50,7 @@ class Live:
         if scalars is None:
             return
         self.results[report.nodeid] = scalars
+        self.untold.add(told["untold"], scalars["model"])
         self.spent += scalars.get("cost") or 0.0
         report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
         self.tell("pytest_agenteval_result", result=dict(scalars))
@@ -169,6 +172,8 @@ class Live:
             from pytest_agenteval.finish import print_summary
 
             print_summary(terminalreporter, self.config, self.ending)
+        for line in self.untold.lines():
+            terminalreporter.write_line(f"warning: {line}", yellow=True)
 
 
 def live_line(scalars: dict[str, Any], spent: float) -> str:

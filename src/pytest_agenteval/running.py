@@ -12,6 +12,7 @@ from pytest_agenteval.options import run_of
 from pytest_agenteval.overlap import early_run, start_calls
 from pytest_agenteval.planning import begin
 from pytest_agenteval.reports.text import fit, one_line
+from pytest_agenteval.untold import untold_agent
 
 if TYPE_CHECKING:
     from pytest_agenteval.bench import Fixtures
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.types import CaseResult
 
 SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+UNTOLD: pytest.StashKey[str | None] = pytest.StashKey()
 ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 GATED_TEXT: pytest.StashKey[str] = pytest.StashKey()
 PREFIX = "agenteval_"
@@ -75,6 +77,8 @@ def _run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
         if logs:
             item.add_report_section("call", "agent", run.redactor.text(logs))
     item.stash[SCALARS] = _scalars(run, item, case, result)
+    if case_run.model is not None:
+        item.stash[UNTOLD] = untold_agent(item, case_run.agent, run.settings.fixture, run.root)
     if result.verdict == "error" and case_run.raised is not None and item.config.getoption("usepdb", False):
         raise case_run.raised
     _end(item, run, case, result)
@@ -210,7 +214,9 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     run = run_of(item.config)
     lines = [] if run.process.local else run.journal.take_lines()
     if scalars is not None or lines:
-        report.__dict__["agenteval"] = json.dumps({"scalars": scalars, "lines": lines})
+        report.__dict__["agenteval"] = json.dumps(
+            {"scalars": scalars, "lines": lines, "untold": item.stash.get(UNTOLD, None)}
+        )
 
 
 def _say_why(report: pytest.TestReport, message: str) -> None:
