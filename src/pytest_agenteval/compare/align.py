@@ -45,8 +45,30 @@ def _key_positions(scene: Scene) -> tuple[int, ...] | None:
         positions = [i for i in range(len(scene.pairs)) if scene.kind(i).name in names and scene.exact(i)]
         for length in range(1, min(len(positions), 6) + 1):
             if all(scene.unique(positions[:length], side) for side in (True, False)):
-                return tuple(positions[:length])
+                return _steadier(scene, tuple(positions[:length]))
     return None
+
+
+def _steadier(scene: Scene, keys: tuple[int, ...]) -> tuple[int, ...]:
+    """A column before the key that names all rows on both sides, where one column alone differs under it.
+
+    The text of an order may change while its id does not; where more than that changed, it is another row.
+    """
+    lost, spare = list(scene.lost), list(scene.spare)
+    if not lost or len(lost) != len(spare) or len(lost) > MOST_KEPT or scene.columns.missing:
+        return keys
+    if len(scene.join(keys, lost, spare)) == len(lost):
+        return keys
+    for i in range(min(keys)):
+        if scene.kind(i).name not in _NAMING[1] or not scene.exact(i):
+            continue
+        if not all(scene.unique((i,), side) for side in (True, False)):
+            continue
+        pairs = scene.join((i,), lost, spare)
+        differing = [j for j in range(len(scene.pairs)) if any(scene.differ(j, pairs))]
+        if len(pairs) == len(lost) and len(differing) == 1:
+            return (i,)
+    return keys
 
 
 def align(scene: Scene, split: bool = False) -> Alignment:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from pytest_agenteval.compare.cells import Cell, Reading, read_cell
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
-from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
+from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule, shortest
 from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
 from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_all, pair_bag, pair_list
 from pytest_agenteval.compare.spelling import parse_json, plain_form, token, too_large
@@ -67,6 +67,10 @@ class Engine(ABC, Generic[C]):
         """How the two columns were read: which factor percentages were given."""
         self.column(e, a)
         return self._readings[e, a]
+
+    def take_kinds(self, other: Engine[Any], es: Sequence[int]) -> None:
+        """Read these columns as the engine of the whole tables does: part of the values may not tell."""
+        self._kinds.update({e: other.kind(e) for e in es})
 
     @abstractmethod
     def _read(self, e: int, a: int) -> tuple[C, Reading]: ...
@@ -127,7 +131,7 @@ class PlainEngine(Engine[PairedColumn]):
         sides = [column.expected if expected else column.actual for column in columns]
         first: dict[Any, int] = {}
         for row in range((self.expected if expected else self.actual).row_count):
-            first.setdefault(tuple([side[row] for side in sides]), row)
+            first.setdefault(tuple([exactly(side[row]) for side in sides]), row)
         return list(first.values())
 
     def run_starts(self, keys: Mapping) -> list[int]:
@@ -194,6 +198,12 @@ class PlainEngine(Engine[PairedColumn]):
         rows = max(min(sizes), min(2, max(sizes)), 1)
         found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0])
         return (sizes[0] - len(found.lost)) / rows
+
+
+def exactly(cell: Cell) -> Hashable:
+    """A key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
+    key, numbers = cell
+    return (key, *map(shortest, numbers)) if numbers else key
 
 
 def paired(expected: list[Cell], actual: list[Cell], reading: Reading, options: Any) -> PairedColumn:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_agenteval.compare.cells import NUMBER, Cell, Unreadable, read_cell
 from pytest_agenteval.compare.columns import ColumnMap
-from pytest_agenteval.compare.engine import PlainEngine
+from pytest_agenteval.compare.engine import PlainEngine, exactly
 from pytest_agenteval.compare.kinds import Kind
 from pytest_agenteval.compare.nulls import is_null, plain
 from pytest_agenteval.compare.numbers import NO, Number, as_float
@@ -246,7 +246,7 @@ class PlainScene(Scene):
         """How many different rows a side holds (numbers compared exactly)."""
         sides = [c.expected if expected else c.actual for c in self.paired]
         rows = range(self.expected_rows if expected else self.actual_rows)
-        return len({tuple([side[row] for side in sides]) for row in rows})
+        return len({tuple([exactly(side[row]) for side in sides]) for row in rows})
 
     def keys(self) -> list[PairedColumn]:
         """The columns of the sort keys."""

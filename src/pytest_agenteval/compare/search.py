@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from pytest_agenteval.compare.engine import exactly
 from pytest_agenteval.compare.numbers import as_float
 
 SEARCH_BUDGET = 400_000
@@ -21,18 +22,34 @@ def assign(
     candidates = {e: [a for a in as_ if engine.alike(e, a)] for e in es}
     if any(not found for found in candidates.values()):
         return None, False
-    search = _Search(engine, fixed, candidates)
-    return search.run()
+    same = {e: [a for a in found if _holds_the_same(engine.column(e, a))] for e, found in candidates.items()}
+    if all(same.values()):  # what is equal is not taken for what is only near
+        chosen, _ = _Search(engine, fixed, same, exact=True).run()
+        if chosen is not None:
+            return chosen, False
+    return _Search(engine, fixed, candidates).run()
+
+
+def _holds_the_same(column: Any) -> bool:
+    left, right = exact_codes(column)
+    return Counter(left) == Counter(right)
 
 
 class _Search:
-    """Depth first over expected columns; a prefix of columns must agree as rows to go on."""
+    """Depth first over expected columns; a prefix of columns must agree as rows to go on.
+
+    ``exact``: without any tolerance in the columns that are looked for.
+    """
 
     def __init__(
-        self, engine: Any, fixed: Sequence[tuple[int, int]], candidates: dict[int, list[int]]
+        self,
+        engine: Any,
+        fixed: Sequence[tuple[int, int]],
+        candidates: dict[int, list[int]],
+        exact: bool = False,
     ) -> None:
         self.engine, self.fixed = engine, list(fixed)
-        self.candidates = candidates
+        self.candidates, self.exact = candidates, exact
         self.order = sorted(candidates, key=lambda e: len(candidates[e]))
         self.budget = SEARCH_BUDGET
         self.codes: dict[tuple[int, int], tuple[list[Hashable], list[Hashable]]] = {}
@@ -88,8 +105,15 @@ class _Search:
 
     def _code(self, e: int, a: int) -> tuple[list[Hashable], list[Hashable]]:
         if (e, a) not in self.codes:
-            self.codes[e, a] = column_codes(self.engine.column(e, a))
+            # columns of one name may well be near only
+            codes = exact_codes if self.exact and e in self.candidates else column_codes
+            self.codes[e, a] = codes(self.engine.column(e, a))
         return self.codes[e, a]
+
+
+def exact_codes(column: Any) -> tuple[list[Hashable], list[Hashable]]:
+    """Codes that equal cells share, and no others."""
+    return [exactly(cell) for cell in column.expected], [exactly(cell) for cell in column.actual]
 
 
 def column_codes(column: Any) -> tuple[list[Hashable], list[Hashable]]:

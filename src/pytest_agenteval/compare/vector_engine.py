@@ -19,7 +19,7 @@ from pytest_agenteval.compare.vector_match import Matcher, VectorPairing
 from pytest_agenteval.compare.vector_read import read_side, read_texts
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
 from pytest_agenteval.compare.vector_search import assign
-from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide
+from pytest_agenteval.compare.vectors import Coder, Keys, Numbers, VectorSide, bits
 from pytest_agenteval.table import Table
 
 Rows = NDArray[np.int64]
@@ -100,7 +100,7 @@ class VectorEngine(Engine[VectorColumn]):
             column = self.column(e, a)
             keys.append(column.expected if expected else column.actual)
             sides = [rule.expected if expected else rule.actual for rule in column.rules]
-            keys += [Keys(None, numbers.floats.view(np.int64)) for numbers in sides]
+            keys += [Keys(None, bits(numbers)) for numbers in sides]
         ids = hash_rows(keys, self.rows[0 if expected else 1])
         rows: list[int] = np.sort(np.unique(ids, return_index=True)[1]).tolist()
         return rows
@@ -185,10 +185,12 @@ class VectorEngine(Engine[VectorColumn]):
 
 def _content(side: VectorSide, rows: int) -> Content:
     hashes = hash_rows([level(side.keys, True, True, rows)], rows)
-    ordered = [np.sort(n.floats if n.present is None else n.floats[n.present]) for n in side.numbers]
+    # a column of NULLs alone holds no number, whichever way it was read
+    numbers = [n for n in side.numbers if n.present is None or bool(n.present.any())]
+    ordered = [np.sort(n.floats if n.present is None else n.floats[n.present]) for n in numbers]
     mixed = hashes * np.uint64(0xD1342543DE82EF95)
     mixed ^= mixed >> np.uint64(31)
-    return Content(hashes, side.numbers, int(mixed.sum(dtype=np.uint64)), ordered)
+    return Content(hashes, numbers, int(mixed.sum(dtype=np.uint64)), ordered)
 
 
 def _bound(options: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:

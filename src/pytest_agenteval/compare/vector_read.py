@@ -95,11 +95,21 @@ def read_side(data: Any, reading: Reading, coder: Coder) -> VectorSide:
         side = lane(array, reading) if lane and reading.factor == 1 else None
         if side is not None:
             return side
-        if not pa.types.is_nested(array.type) and not pa.types.is_null(array.type):
+        # what Arrow cannot encode (lists, its own uuid and json) is read value by value
+        if not (pa.types.is_nested(array.type) or pa.types.is_null(array.type) or _extended(array)):
             return _by_distinct(array, reading, coder)
         data = arrow_values(array)
     values = data if isinstance(data, list) else list(data)
     return cells_side([read_cell(value, reading) for value in values], coder)
+
+
+def _extended(array: pa.Array) -> bool:
+    return isinstance(array.type, pa.BaseExtensionType)
+
+
+def _beyond_doubles(values: Ints) -> bool:
+    """Whether an integer is too large to be a double of its own; -2**63 has no absolute value."""
+    return bool(len(values)) and bool(values.max() > 2**53 or values.min() < -(2**53))
 
 
 def _plain_keys(values: Ints, nulls: NDArray[np.bool_] | None) -> Keys:
@@ -193,12 +203,12 @@ def _floats(array: pa.Array, reading: Reading) -> VectorSide | None:
         return _number_side(Numbers(values, single=single), reading, nulls)
     if pa.types.is_integer(kind):
         whole = _int64(array)
-        if whole is None or (len(whole) and max(whole.max(), -whole.min()) > 2**53):
+        if whole is None or _beyond_doubles(whole):
             return None
         return _number_side(Numbers(whole.astype(np.float64), scaled=whole), reading, nulls)
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= 18:
         unscaled = _unscaled(array)
-        if unscaled is None or (len(unscaled) and max(unscaled.max(), -unscaled.min()) > 2**53):
+        if unscaled is None or _beyond_doubles(unscaled):
             return None
         floats = unscaled / 10.0**kind.scale
         return _number_side(Numbers(floats, scaled=unscaled, scale=kind.scale), reading, nulls)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,12 @@ from numpy.typing import NDArray
 from pytest_agenteval.compare.align import Alignment
 from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.numbers import Number
-from pytest_agenteval.compare.scene import PlainScene, Scene
+from pytest_agenteval.compare.scene import PlainScene, Scene, numbers_of, sum_of
 from pytest_agenteval.compare.vector_engine import VectorEngine, run_ids
 from pytest_agenteval.compare.vector_ids import VectorColumn, among, distinct, hash_rows
 from pytest_agenteval.compare.vector_match import Matcher, VectorPairing
 from pytest_agenteval.compare.vector_near import close
-from pytest_agenteval.compare.vectors import NULL_CLASS, VALUE_CLASS, Keys, Numbers
+from pytest_agenteval.compare.vectors import CODE_CLASS, NULL_CLASS, VALUE_CLASS, Keys, Numbers, bits
 
 Rows = NDArray[np.int64]
 SAMPLE = 300
@@ -60,10 +62,15 @@ class VectorScene(Scene):
         with np.errstate(over="ignore", invalid="ignore"):
             total = sum(float(n.floats.sum()) for n in numbers)
         some = any(bool(n.floats.any()) for n in numbers)
-        if not numbers and keys.values is not None:
-            values = keys.values if keys.classes is None else keys.values[keys.classes == VALUE_CLASS]
-            total, some = float(values.astype(np.float64).sum()), bool(values.any())
-        return total if some else None
+        if numbers or keys.values is None:
+            return total if some else None
+        if keys.classes is not None and bool((keys.classes == CODE_CLASS).any()):  # beyond 64 bits
+            rows = range(self.rows[0 if expected else 1])
+            return sum_of(numbers_of(self.cell(position, row, expected) for row in rows))
+        values = keys.values if keys.classes is None else keys.values[keys.classes == VALUE_CLASS]
+        # in halves, so that no sum of 64-bit integers overflows
+        whole = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+        return Decimal(whole) if bool(values.any()) else None
 
     def unknown(self, rows: Sequence[int], expected: bool) -> bool:
         """Whether any of ``rows`` of one side has no equal at all on the other side."""
@@ -98,7 +105,7 @@ class VectorScene(Scene):
         """How many different rows a side holds (numbers compared exactly)."""
         keys: list[Keys] = []
         for key, numbers in self._sides(expected):
-            keys += [key, *(Keys(None, n.floats.view(np.int64)) for n in numbers)]
+            keys += [key, *(Keys(None, bits(n)) for n in numbers)]
         return len(distinct(hash_rows(keys, self.rows[0 if expected else 1])))
 
     def _key_columns(self) -> list[VectorColumn]:
@@ -188,7 +195,8 @@ class VectorScene(Scene):
 
     def suspects(self, alignment: Alignment) -> list[int]:
         """Where a key aligns the rows: the one column that differs, or the key itself."""
-        if not alignment.unique or not alignment.changed:
+        ties = self.runs is not None and len(self.runs) < self.expected_rows
+        if ties or not alignment.unique or not alignment.changed:
             return super().suspects(alignment)
         one = alignment.differing if len(alignment.differing) == 1 else ()
         return sorted({*one, *alignment.keys})
@@ -198,7 +206,7 @@ class VectorScene(Scene):
         if alignment.unique and alignment.changed:
             if len(alignment.differing) == 2:
                 return [(alignment.differing[0], alignment.differing[1])]
-            if len(alignment.changed) * 2 < self.expected_rows:
+            if alignment.equal * 2 > self.expected_rows:
                 return []
         pairs = super().swaps(alignment)
         return pairs if len(pairs) * max(self.rows) <= MOST_SWAP_CELLS else []
@@ -240,7 +248,8 @@ class VectorScene(Scene):
         es, as_ = self._sample(position)
         tables = self.expected.take(es.tolist()), self.actual.take(as_.tolist())
         engine = PlainEngine(*tables, self.options)
-        runs = None if self.runs is None else [range(i, i + 1) for i in range(len(es))]
+        engine.take_kinds(self.engine, [e for e, _ in self.pairs])
+        runs = None if self.runs is None else _runs_of(self._run_of[es])
         scene = PlainScene(engine, self.options, self.columns, runs, self.order)
         if len(es) < self.rows[0]:
             scene.scope = f" looked at, of {self.rows[0]:,}"
@@ -249,8 +258,8 @@ class VectorScene(Scene):
     def _sample(self, position: int) -> tuple[Rows, Rows]:
         """Rows of both sides that agree in all other columns, those that differ among them."""
         if self.runs is not None:
-            moved = np.asarray(self.moved()[: 2 * SAMPLE], np.int64)
-            return moved, moved
+            rows = self._whole_runs()
+            return rows, rows
         others = [i for i in range(len(self.paired)) if i != position]
         mine, theirs = self._both_hashes(others)
         chosen = distinct(np.concatenate([distinct(mine[self.lost])[:SAMPLE], np.sort(mine)[:20]]))
@@ -259,12 +268,42 @@ class VectorScene(Scene):
             return es, as_
         return self._by_rank(position, es, True), self._by_rank(position, as_, False)
 
+    @cached_property
+    def _run_of(self) -> Rows:
+        """The run of ties that each row belongs to."""
+        return run_ids(self.runs or (), self.rows)[0]
+
+    def _whole_runs(self) -> Rows:
+        """Rows of whole runs: of those that hold a moved row, and of others between them.
+
+        A word that is undone on the moved rows alone would not say that the others contradict it.
+        """
+        runs = self.runs or ()
+        moved = distinct(self._run_of[np.asarray(self.moved(), np.int64)])
+        others = np.linspace(0, len(runs) - 1, min(len(runs), SAMPLE)).astype(np.int64)
+        chosen: list[range] = []
+        for numbers, most in ((moved, 2 * SAMPLE), (np.setdiff1d(others, moved), SAMPLE)):
+            held = 0
+            for number in numbers.tolist():
+                held += len(runs[number])
+                if held > most and held > len(runs[number]):
+                    break
+                chosen.append(runs[number])
+        rows = [row for run in sorted(chosen, key=lambda run: run.start) for row in run]
+        return np.asarray(rows[:MOST_SAMPLED], np.int64)
+
     def _by_rank(self, position: int, rows: Rows, expected: bool) -> Rows:
         """Rows at even distances in the order of a column, where nothing else tells rows apart."""
         keys, numbers = self._sides(expected)[position]
         values: Any = numbers[0].floats if numbers else keys.values
         order = rows if values is None else rows[np.argsort(values[rows], kind="stable")]
         return order[np.linspace(0, len(order) - 1, min(len(order), SAMPLE)).astype(np.int64)]
+
+
+def _runs_of(numbers: Rows) -> list[range]:
+    """The runs of equal numbers, as ranges of places."""
+    ends = [*np.flatnonzero(np.diff(numbers)) + 1, len(numbers)]
+    return [range(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _arrays(columns: Sequence[VectorColumn], expected: bool) -> list[NDArray[Any]]:

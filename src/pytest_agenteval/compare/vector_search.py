@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from pytest_agenteval.compare.vector_ids import distinct
 from pytest_agenteval.compare.vector_rule import VectorRule, reach
+from pytest_agenteval.compare.vectors import bits
 
 Hashes = NDArray[np.uint64]
 Pairs = list[tuple[int, int]]
 BUDGET = 60_000_000
+STEP, CONFIRMATION = 3_000, 100_000
+"""What a step and a pairing of rows cost however small the tables are, in cells."""
 MOST_COLOURED = 20_000
 MOST_CLUSTERED = 4_000_000
 
@@ -44,16 +47,35 @@ def assign(
     candidates = {e: [a for a in as_ if engine.alike(e, a)] for e in es}
     if any(not found for found in candidates.values()):
         return None, False
+    same = {e: [a for a in found if _holds_the_same(engine, e, a)] for e, found in candidates.items()}
+    if all(same.values()):  # what is equal is not taken for what is only near
+        found = Search(engine, list(fixed), same, exact=True).run(len(as_))
+        if found is not None:
+            return found, False
     search = Search(engine, list(fixed), candidates)
     found = search.run(len(as_))
     return found, found is None and search.budget <= 0
 
 
-class Search:
-    """The search for one pair of tables; ``budget`` counts cells looked at."""
+def _holds_the_same(engine: Any, e: int, a: int) -> bool:
+    """Whether two columns hold the same bag of values without any tolerance (a hash decides)."""
+    reading = engine.base_reading(e)
+    mine, theirs = engine.content(True, e, reading), engine.content(False, a, reading)
+    if mine.print != theirs.print or len(mine.sorted) != len(theirs.sorted):
+        return False
+    return all(np.array_equal(x, y) for x, y in zip(mine.sorted, theirs.sorted, strict=True))
 
-    def __init__(self, engine: Any, fixed: Pairs, candidates: dict[int, list[int]]) -> None:
-        self.engine, self.fixed, self.candidates = engine, fixed, candidates
+
+class Search:
+    """The search for one pair of tables; ``budget`` counts cells looked at.
+
+    ``exact``: without any tolerance in the columns that are looked for.
+    """
+
+    def __init__(
+        self, engine: Any, fixed: Pairs, candidates: dict[int, list[int]], exact: bool = False
+    ) -> None:
+        self.engine, self.fixed, self.candidates, self.exact = engine, fixed, candidates, exact
         self.budget = BUDGET
         self.cells: dict[tuple[bool, int, int], Hashes] = {}
         self.as_set = engine.options.duplicates == "set"
@@ -91,7 +113,10 @@ class Search:
             content = self.engine.content(expected, e if expected else a, self._way(expected, e, a))
             hashes = content.hashes
             for numbers in content.numbers:
-                hashes = mix(hashes + self._clusters(e, numbers))
+                # columns of one name may well be near only
+                exact = self.exact and e in self.candidates
+                codes = bits(numbers).view(np.uint64) if exact else self._clusters(e, numbers)
+                hashes = mix(hashes + codes)
             self.cells[key] = hashes
         return self.cells[key]
 
@@ -141,7 +166,7 @@ class Search:
 
     def _extend(self, mine: Hashes, theirs: Hashes, e: int, a: int) -> tuple[Hashes, Hashes] | None:
         """Row hashes with one more column; ``None`` where the rows no longer agree."""
-        self.budget -= len(mine) + len(theirs)
+        self.budget -= STEP + len(mine) + len(theirs)
         one, two = mix(mine + self._cell(True, e, a)), mix(theirs + self._cell(False, e, a))
         if self.as_set:
             return (one, two) if np.array_equal(distinct(one), distinct(two)) else None
@@ -149,7 +174,7 @@ class Search:
 
     def _confirmed(self, chosen: dict[int, int]) -> Pairs | None:
         pairs = sorted(chosen.items())
-        self.budget -= 10 * len(pairs) * max(self.engine.rows)
+        self.budget -= CONFIRMATION + 10 * len(pairs) * max(self.engine.rows)
         return pairs if self.engine.pair([*self.fixed, *pairs]).matched else None
 
     def _descend(
@@ -201,7 +226,7 @@ class Search:
                 _column_colours(cells[0], rows[0], colours[0]),
                 _column_colours(cells[1], rows[1], colours[1]),
             )
-            self.budget -= 4 * (cells[0].size + cells[1].size)
+            self.budget -= STEP + 4 * (cells[0].size + cells[1].size)
             if not np.array_equal(np.sort(colours[0]), np.sort(colours[1])):
                 return None
             now = len(np.unique(colours[0]))

@@ -97,6 +97,11 @@ class Numbers:
         return True
 
 
+def bits(numbers: Numbers) -> Ints:
+    """Numbers as exact keys: equal ones have equal bits (0.0 and -0.0 too)."""
+    return (numbers.floats + 0.0).view(np.int64)
+
+
 @dataclass(slots=True)
 class VectorSide:
     """One side of a column pair: its keys and the numbers of its cells, column by column."""
