@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -65,9 +66,19 @@ def test_what_is_a_whole_number_is_not_told_as_a_thousand(judge: Judge) -> None:
     found = judge(table("v DOUBLE", [1000.004]), table("v", [1000]), **strict)
     assert found.diagnosis
     assert found.diagnosis.sentence.startswith("`v`: rounded to whole numbers (1 of 1 row;")
+    assert word(judge(table("v DOUBLE", [51.0]), table("v", [100.0]))) == "values_differ"
     found = judge(table("v INTEGER", [1234], [2345], [5678]), table("v", [1000], [2000], [6000]))
     assert found.diagnosis
     assert found.diagnosis.sentence.startswith("`v`: rounded to multiples of 1,000 (3 of 3 rows;")
+
+
+def test_rounded_in_binary_is_rounded(judge: Judge) -> None:
+    values = [0.35, 12.77, 5.125, 0.45, 2.675]
+    expected = table("k VARCHAR, v DOUBLE", *([f"k{x}", x] for x in values))
+    for how in (lambda x: round(x, 1), lambda x: float(np.round(x, 1))):
+        found = judge(expected, table("k, v", *([f"k{x}", how(x)] for x in values)))
+        assert word(found) == "rounded"
+        assert found.diagnosis and "rounded to 1 decimal (" in found.diagnosis.sentence  # noqa: PT018
 
 
 def rows_of(count: int, *columns: Callable[[int], Any]) -> list[list[Any]]:

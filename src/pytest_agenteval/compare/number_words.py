@@ -16,6 +16,7 @@ from pytest_agenteval.compare.numbers import (
     Number,
     NumberRule,
     as_float,
+    numpy_round,
     shortest,
     shown_decimals,
 )
@@ -96,15 +97,13 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
         return None
     xs, ys = finite(column.expected), finite(column.actual)
     places = _precision(ys)
-    if not xs or not ys or places >= max(map(shown_decimals, xs)):
+    if not xs or not ys or places >= (most := max(map(shown_decimals, xs))):
         return None
-    if places < 0 and (not scene.kind(position).tolerant and len(set(xs)) < 3):
-        return None
-    most = max(map(shown_decimals, xs))
     # 1000 is a multiple of 1,000 and a whole number: the finer of the two is meant where both hold
-    finer = (0, places) if places < 0 < most else (places,)
+    finer = [0] * (places < 0 < most) + [places] * (places >= 0 or len(set(xs)) > 2)
+    shown = set(map(shortest, ys)) if word == "rounded" else set()
     for mode, places in product(modes, finer):
-        cut = {x: cut_to(x, places, mode) for x in xs}
+        cut = {x: _one_of(shown, x, places) or cut_to(x, places, mode) for x in xs}
         vanish = all(not cut[x] for x in xs if x)
         if vanish and (word == "rounded" or all(abs(as_float(x)) < 0.01 for x in xs)):
             continue
@@ -118,6 +117,15 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
             text = f"`{scene.name(position)}`: {how} to {unit}"
             return found(scene, position, word, text, decimals=places)
     return None
+
+
+def _one_of(shown: set[Decimal], x: Number, places: int) -> Decimal | None:
+    """``x`` rounded as the answer shows it: half up, half to even, or in binary, cell by cell."""
+    forms = [cut_to(x, places, mode) for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN)]
+    size = as_float(x)
+    if abs(size) < 1e300:
+        forms += [Decimal(repr(numpy_round(size, places))), Decimal(repr(round(size, places)))]
+    return next((form for form in forms if form in shown), None)
 
 
 def cut_to(x: Number, places: int, mode: str) -> Decimal:
