@@ -16,7 +16,6 @@ import pytest
 
 from pytest_agenteval.options import given
 from pytest_agenteval.planning import PLANNED
-from pytest_agenteval.untold import Untold
 
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
@@ -34,7 +33,7 @@ class Live:
         self.held_back = False
         self.ending: Any = None
         self.complaints: list[str] = []
-        self.untold = Untold()
+        self.untold: dict[str, set[str]] = {}
         self.token: Path | None = None
         self.login: str | None = None
 
@@ -50,7 +49,8 @@ class Live:
         if scalars is None:
             return
         self.results[report.nodeid] = scalars
-        self.untold.add(told["untold"], scalars["model"])
+        if told["untold"] is not None:
+            self.untold.setdefault(told["untold"], set()).add(scalars["model"])
         self.spent += scalars.get("cost") or 0.0
         report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
         self.tell("pytest_agenteval_result", result=dict(scalars))
@@ -172,8 +172,11 @@ class Live:
             from pytest_agenteval.finish import print_summary
 
             print_summary(terminalreporter, self.config, self.ending)
-        for line in self.untold.lines():
-            terminalreporter.write_line(f"warning: {line}", yellow=True)
+        if self.untold:
+            from pytest_agenteval.untold import untold_lines
+
+            for line in untold_lines(self.untold):
+                terminalreporter.write_line(f"warning: {line}", yellow=True)
 
 
 def live_line(scalars: dict[str, Any], spent: float) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +14,14 @@ if TYPE_CHECKING:
 MODEL_FIXTURE = "agenteval_model"
 
 
-class Untold:
-    """Keeps who was not told which models; ``lines`` warn of those with more than one."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, set[str]] = defaultdict(set)
-
-    def add(self, place: str | None, model: str | None) -> None:
-        """A case of ``model`` was answered by the agent at ``place`` (``None``: one that is told)."""
-        if place is not None and model is not None:
-            self._models[place].add(model)
-
-    def lines(self) -> Iterator[str]:
-        """One warning for each agent that was to be several models."""
-        for place, models in sorted(self._models.items()):
-            if len(models) > 1:
-                yield (
-                    f"{place} takes (prompt) and is not told the model: the rows of {len(models)} models are "
-                    "one agent's; take (task) and read task.model"
-                )
+def untold_lines(models: Mapping[str, Collection[str]]) -> list[str]:
+    """A warning for each agent that was to be several models: ``models`` are those of each untold agent."""
+    return [
+        f"{place} takes (prompt) and is not told the model: the rows of {len(names)} models are one agent's; "
+        "take (task) and read task.model"
+        for place, names in sorted(models.items())
+        if len(names) > 1
+    ]
 
 
 def untold_agent(item: pytest.Item, agent: RunnableAgent | None, fixture: str, root: Path) -> str | None:

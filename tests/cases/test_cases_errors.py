@@ -117,18 +117,38 @@ ERRORS = [
     ),
     (
         "prompt: x\npass: 1.5\n",
-        ["2:7: pass: expected all, any, majority, a share from 0 to 1, or a fraction such as 2/3, found 1.5"],
+        [
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found 1.5"
+        ],
+    ),
+    (
+        "prompt: x\npass: 0\n",
+        [
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found 0"
+        ],
+    ),
+    (
+        "prompt: x\npass: 0.0\n",
+        [
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found 0.0"
+        ],
+    ),
+    (
+        "prompt: x\npass: 0/3\n",
+        [
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found '0/3'"
+        ],
     ),
     (
         "prompt: x\npass: most\n",
         [
-            "2:7: pass: expected all, any, majority, a share from 0 to 1, or a fraction such as 2/3, found 'most'"
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found 'most'"
         ],
     ),
     (
         "prompt: x\npass: 3/2\n",
         [
-            "2:7: pass: expected all, any, majority, a share from 0 to 1, or a fraction such as 2/3, found '3/2'"
+            "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found '3/2'"
         ],
     ),
     ("prompt: x\ntimeout: 0\n", ["2:10: timeout: expected a number above 0, found 0"]),
@@ -431,7 +451,7 @@ def test_a_large_file_is_refused(told: Told) -> None:
     [
         ("prompt: x\nmodels: ['']\n", "2:10: models is empty"),
         ("[]\n", "1:1: no case: the list is empty"),
-        ("prompt: x\npass: [1]\n", "2:7: pass: expected all, any, majority, a share from 0 to 1, or a fraction such as 2/3, found a list"),
+        ("prompt: x\npass: [1]\n", "2:7: pass: expected all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3, found a list"),
         ("prompt: x\noutcome: []\n", "2:10: outcome: expected one of answer, refuse, clarify, no_data, found a list"),
         ("prompt: x\nbudget: {cost: '1'}\n", "2:16: budget.cost: expected a number, 0 or more, found '1'"),
         ("prompt: x\nk:\n", "2:3: k: expected a whole number, 1 or more, found nothing"),

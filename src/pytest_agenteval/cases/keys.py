@@ -35,8 +35,8 @@ BUDGET: Schema = {
 PASS: Schema = {
     "anyOf": [
         {"enum": ["all", "any", "majority"]},
-        {"type": "number", "minimum": 0, "maximum": 1},
-        {"type": "string", "pattern": r"^\s*\d+\s*/\s*\d+\s*$"},
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^\s*0*[1-9]\d*\s*/\s*\d+\s*$"},
     ]
 }
 XFAIL: Schema = {

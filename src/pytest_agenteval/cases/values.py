@@ -161,17 +161,17 @@ def one_of(*words: str) -> Read:
 
 
 def pass_rule(reader: Reader, node: Node, key: str) -> PassRule | None:
-    """``all``, ``any``, ``majority``, a share from 0 to 1, or ``2/3``."""
+    """``all``, ``any``, ``majority``, a share above 0 and up to 1 (0 would pass anything), or ``2/3``."""
     if node.id == "scalar":
         written = node.value.strip()
         if written in ("all", "any", "majority"):
             return PassRule(written, 1.0)
         fraction = re.fullmatch(r"(\d+)\s*/\s*(\d+)", written)
-        if fraction and int(fraction[2]) > 0 and int(fraction[1]) <= int(fraction[2]):
+        if fraction and 0 < int(fraction[1]) <= int(fraction[2]):
             return PassRule(written, int(fraction[1]) / int(fraction[2]))
-        if re.fullmatch(r"\d*\.?\d+|\d+\.", written) and float(written) <= 1:
+        if re.fullmatch(r"\d*\.?\d+|\d+\.", written) and 0 < float(written) <= 1:
             return PassRule(written, float(written))
-    allowed = "all, any, majority, a share from 0 to 1, or a fraction such as 2/3"
+    allowed = "all, any, majority, a share above 0 and up to 1, or a fraction such as 2/3"
     reader.error(node, f"{key}: expected {allowed}, found {found(node)}")
     return None
 
