@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.arguments import arguments
 from pytest_agenteval.checks.phrases import asks, declines
-from pytest_agenteval.types import CheckResult, Evidence, Outcome, Usage
+from pytest_agenteval.types import ChatModel, CheckResult, Evidence, Outcome, Usage
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Check
@@ -69,6 +69,10 @@ def judge_outcome(
     """
     seen = observation(evidence, checks)
     result = outcome_result(expected, seen.outcome, evidence)
+    if result is not None and seen.outcome == "refuse" and _judge(evidence) is None:
+        # a list of phrases is easily deceived: who reads the verdict sees what decided it
+        said = f"the text says {declines(evidence.text)!r}; no judge is configured"
+        result = replace(result, why=f"{result.why} ({said})")
     if seen.usage is None and seen.cost is None:
         return seen.outcome, result
     if result is None:
@@ -128,9 +132,13 @@ def has_own_table(evidence: Evidence) -> bool:
     )
 
 
+def _judge(evidence: Evidence) -> ChatModel | None:
+    return evidence.services.judge if evidence.services is not None else None
+
+
 def _reaction(evidence: Evidence) -> tuple[bool, bool, Usage | None, float | None]:
     """(asks, declines): a judge decides where one is configured and something is open."""
-    judge = evidence.services.judge if evidence.services is not None else None
+    judge = _judge(evidence)
     undecided = evidence.outcome in ("clarify", "refuse") or (
         evidence.table is None and not evidence.statements
     )
