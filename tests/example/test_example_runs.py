@@ -68,7 +68,8 @@ def test_the_text_of_each_failure_is_the_one_that_readers_were_given(both: Any) 
     """Readers named the mistakes from the texts in mistakes.txt; other words ask for other readers.
 
     ``UPDATE_SNAPSHOTS=1`` writes the file anew. Rows without an order may come in any, and how lines are
-    wrapped and set in is nobody's mistake: hence the sorted words.
+    wrapped and set in is nobody's mistake: hence the sorted words. Before DuckDB 2 the month of a date is
+    a date, not midnight.
     """
     done, _ = both
     failures = re.search(r"^=+ FAILURES =+\n(.*?)^=+ Results =+$", done.stdout, re.DOTALL | re.MULTILINE)
@@ -77,7 +78,8 @@ def test_the_text_of_each_failure_is_the_one_that_readers_were_given(both: Any) 
         TEXTS.write_text(failures.group(1), encoding="utf-8")
     known = TEXTS.read_text(encoding="utf-8")
     assert max(len(line) for line in failures.group(1).splitlines()) <= 80
-    assert sorted(failures.group(1).split()) == sorted(known.split())
+    texts = [text.replace(" 00:00:00", "").split() for text in (failures.group(1), known)]
+    assert sorted(texts[0]) == sorted(texts[1])
 
 
 def test_the_text_of_each_failure_names_its_mistake() -> None:

@@ -23,6 +23,9 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 
+PATIENCE = 60_000
+"""Milliseconds that a page may take on a machine under load."""
+
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
@@ -34,8 +37,9 @@ def chromium() -> Iterator[Any]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("Chromium is not installed (apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         try:
@@ -94,7 +98,7 @@ class Browser:
             java_script_enabled=scripts,
             reduced_motion="reduce",
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         self._contexts.append(context)
         window = Window(context.new_page(), home)
         window.watch()
