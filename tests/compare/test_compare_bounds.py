@@ -123,6 +123,39 @@ def test_one_tolerant_column_without_a_key(rows):
     assert compare(expected, Table.from_arrow(pa.table({"x": other}))).counts.differing == 1
 
 
+@pytest.mark.parametrize(("step", "noise"), [(0.5, 0), (0.5, 1), (0.003, 0.004)])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"significant": 1}, {"significant": 3, "duplicates": "set"}, {"decimals": 0, "percent": "either"}],
+    ids=str,
+)
+def test_many_near_numbers_in_a_small_table(step, noise, options):
+    """Values that Python tests too slowly pair by pair are handed to the arrays."""
+    random = np.random.default_rng(5)
+    values = (random.integers(0, 40, (200, 5)) * step + 10).tolist()
+    moved = [[x + noise * random.uniform(-1, 1) for x in row] for row in values][::-1]
+    expected = Table.from_rows(list("abcde"), values, ["DOUBLE"] * 5)
+    for names in ("abcde", "abxyz"):
+        found = checked(expected, Table.from_rows(list(names), moved), options)
+        assert found.matched or noise
+
+
+def test_plain_values_are_handed_to_arrays_wherever_the_work_grows(monkeypatch):
+    from pytest_agenteval.compare import pairing
+
+    keys, values = [f"k{i}" for i in range(12)], [float(i * i) for i in range(12)]
+    expected = Table.from_rows(["k", "v"], list(zip(keys, values, strict=True)), ["VARCHAR", "DOUBLE"])
+    moved = Table.from_rows(["k", "v"], [(k, v + 0.008) for k, v in zip(keys, values, strict=True)])
+    said = set()
+    for tests in (0, 11, 12, 13, 24, 30, 40, 60, 100, 10_000):
+        monkeypatch.setattr(pairing, "MOST_TESTS", tests)
+        found = compare(expected, moved, parse_options({"rounding_guard": 1e-9}))
+        assert not found.matched
+        assert found.counts.differing == 12
+        said.add(found.diagnosis.word)
+    assert said == {"values_differ", "column_offset"}
+
+
 def test_a_hash_collision_falls_back_to_exact_ids(monkeypatch):
     from pytest_agenteval.compare import vector_match
 

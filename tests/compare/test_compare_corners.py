@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
+from pytest_agenteval.compare import vector_rule
 from pytest_agenteval.compare.render import render
 
 
@@ -41,6 +42,14 @@ def test_running_sums_are_told_either_way() -> None:
         assert found.diagnosis is not None
         assert found.diagnosis.word == "cumulative"
         assert found.diagnosis.sentence.startswith(said)
+
+
+def test_running_sums_beside_a_column_of_mixed_values() -> None:
+    for keys in (["a", 1, "b"], [[1, "x"], ["y", 2], [3]], [1.5, 2.5, 0.5]):
+        expected = table(("k", None, keys), ("v", "DOUBLE", [1.0, 2.0, 4.0]))
+        found = both(expected, table(("k", None, keys), ("v", None, [1.0, 3.0, 7.0])))
+        assert found.diagnosis is not None
+        assert found.diagnosis.word == "cumulative"
 
 
 @pytest.mark.parametrize(("answered", "matched"), [(1004.0, True), (1019.0, False), (994.0, False)])
@@ -140,3 +149,11 @@ def test_repeated_keys_that_only_one_side_holds() -> None:
     expected = table(("k", "BIGINT", [1, 2, 2]), ("v", "DOUBLE", [1.5, 2.5, 3.5]))
     found = both(expected, table(("k", None, [3, 1, 3]), ("v", None, [2.5, 1.5, 3.5])))
     assert (found.matched, found.counts.equal) == (False, 1)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_what_is_remembered_of_numbers_changes_no_verdict(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_rule, "MOST_KNOWN", most)
+    expected = table(("k", "BIGINT", [1, 2]), ("v", "DOUBLE", [1.005, 2.005]))
+    assert both(expected, table(("k", None, [1, 2]), ("v", None, [1.01, 2.01]))).matched
+    assert not both(expected, table(("k", None, [1, 2]), ("v", None, [1.01, 2.02]))).matched

@@ -13,6 +13,7 @@ from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.numbers import CLOSE, EXACT, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.order import order_indexes, tie_runs
+from pytest_agenteval.compare.pairing import TooMuchWork
 from pytest_agenteval.compare.result import (
     Comparison,
     Counts,
@@ -44,7 +45,13 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
         return Comparison(True, "both empty")
     if not actual.row_count:
         return _empty_answer(expected, options)
-    engine = engine_for(expected, actual, options)
+    try:
+        return _compared(engine_for(expected, actual, options), options)
+    except TooMuchWork:
+        return _compared(_array_engine(expected, actual, options), options)
+
+
+def _compared(engine: Any, options: ComparisonOptions) -> Comparison:
     columns = map_columns(engine, options)
     if options.ordered and options.duplicates == "set":
         return _ordered_sets(engine, columns, options)
@@ -56,6 +63,10 @@ def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> An
     cells = max(len(table.columns) * table.row_count for table in (expected, actual))
     if cells <= PLAIN_CELLS:
         return PlainEngine(expected, actual, options)
+    return _array_engine(expected, actual, options)
+
+
+def _array_engine(expected: Table, actual: Table, options: ComparisonOptions) -> Any:
     from pytest_agenteval.compare.vector_engine import VectorEngine
 
     return VectorEngine(expected, actual, options)

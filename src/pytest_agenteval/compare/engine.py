@@ -13,7 +13,7 @@ from pytest_agenteval.compare.cells import Cell, Reading, read_cell
 from pytest_agenteval.compare.kinds import Kind, kind_of, kind_of_values
 from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule, shortest
 from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
-from pytest_agenteval.compare.pairing import PairedColumn, Pairing, pair_all, pair_bag, pair_list
+from pytest_agenteval.compare.pairing import PairedColumn, Pairing, Work, pair_all, pair_bag, pair_list
 from pytest_agenteval.compare.spelling import parse_json, plain_form, token, too_large
 from pytest_agenteval.table import Table
 
@@ -81,6 +81,7 @@ class PlainEngine(Engine[PairedColumn]):
 
     def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
         super().__init__(expected, actual, options)
+        self.work = Work()
         self._raw: dict[tuple[bool, int], list[Any]] = {}
         self._bags: dict[tuple[bool, int, Reading], int] = {}
 
@@ -103,7 +104,7 @@ class PlainEngine(Engine[PairedColumn]):
             actual = [read_cell(value, factor) for value in theirs]
             column = paired(expected, actual, reading, options)
             size = len(expected)
-            pairing = pair_bag([column], range(size), range(len(actual)), size)
+            pairing = pair_bag([column], range(size), range(len(actual)), size, self.work)
             tried.append((column, replace(factor)))
             if pairing.matched:
                 return column, factor
@@ -113,17 +114,17 @@ class PlainEngine(Engine[PairedColumn]):
 
     def _hits(self, column: PairedColumn) -> int:
         size = len(column.expected)
-        return size - len(pair_bag([column], range(size), range(len(column.actual)), size).lost)
+        return size - len(pair_bag([column], range(size), range(len(column.actual)), size, self.work).lost)
 
     def pair(self, mapping: Mapping) -> Pairing:
         """Pair the rows on these columns, as a bag or as a set."""
         columns = [self.column(e, a) for e, a in mapping]
-        return pair_all(columns, self.options, self.expected.row_count, self.actual.row_count)
+        return pair_all(columns, self.options, *self.rows, self.work)
 
     def pair_runs(self, mapping: Mapping, runs: Sequence[range]) -> Pairing:
         """Pair the rows on these columns as a list in which each run is a bag."""
         columns = [self.column(e, a) for e, a in mapping]
-        return pair_list(columns, runs, self.actual.row_count, self.expected.row_count)
+        return pair_list(columns, runs, self.rows[1], self.rows[0], self.work)
 
     def first_rows(self, mapping: Mapping, expected: bool) -> list[int]:
         """The first of all rows that hold the same in these columns (numbers exactly), in order."""
@@ -196,7 +197,7 @@ class PlainEngine(Engine[PairedColumn]):
         """The share of rows in which the two columns agree, as bags (of two rows at least)."""
         sizes = self.rows
         rows = max(min(sizes), min(2, max(sizes)), 1)
-        found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0])
+        found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0], self.work)
         return (sizes[0] - len(found.lost)) / rows
 
 

@@ -11,7 +11,24 @@ from typing import Any
 from pytest_agenteval.compare.cells import Cell
 from pytest_agenteval.compare.numbers import EXACT, NO, Number, NumberRule, as_float
 
-MOST_TESTS = 1_500_000
+MOST_TESTS = 20_000
+
+
+class TooMuchWork(Exception):
+    """More pairs of rows lie near each other than Python values are fit for: that is for arrays."""
+
+
+@dataclass(slots=True)
+class Work:
+    """How many pairs of rows may still be tested under tolerance; one for a whole comparison."""
+
+    left: int = field(default_factory=lambda: MOST_TESTS)
+
+    def spend(self, tests: int) -> None:
+        """Count ``tests``. Raises ``TooMuchWork`` once they are too many."""
+        self.left -= tests
+        if self.left < 0:
+            raise TooMuchWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +55,8 @@ class Pairing:
 
     partner: list[int]
     spare: list[int]
+    matched: bool
     exhausted: bool = False
-    matched: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.matched = not self.spare and -1 not in self.partner and not self.exhausted
 
     @property
     def lost(self) -> list[int]:
@@ -53,12 +67,9 @@ class Pairing:
 Rows = Sequence[int]
 
 
-def pair_bag(
-    columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int | None = None
-) -> Pairing:
+def pair_bag(columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int, work: Work) -> Pairing:
     """Pair the given rows as bags. ``size``: rows of the whole expected table."""
-    total = size if size is not None else (max(expected, default=-1) + 1)
-    partner = [-1] * total
+    partner = [-1] * size
     spare: list[int] = []
     groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for e in expected:
@@ -66,27 +77,23 @@ def pair_bag(
     for a in actual:
         groups.setdefault(tuple([c.actual[a][0] for c in columns]), ([], []))[1].append(a)
     tolerant = [c for c in columns if c.rule is not None]
-    exhausted = False
     for es, as_ in groups.values():
-        pairs, complete = _pair_group(tolerant, es, as_) if es and as_ else ([], True)
-        exhausted |= not complete
+        pairs = _pair_group(tolerant, es, as_, work) if es and as_ else []
         for e, a in pairs:
             partner[e] = a
         if len(pairs) < len(as_):
             used = {a for _, a in pairs}
             spare += [a for a in as_ if a not in used]
-    result = Pairing(partner, sorted(spare), exhausted)
-    result.matched = not spare and len(expected) == len(actual) and not exhausted
-    return result
+    return Pairing(partner, sorted(spare), not spare and len(expected) == len(actual))
 
 
 def _pair_group(
-    columns: Sequence[PairedColumn], es: list[int], as_: list[int]
-) -> tuple[list[tuple[int, int]], bool]:
-    """Pairs of rows with equal keys, as many as there can be; False when the work was cut short."""
+    columns: Sequence[PairedColumn], es: list[int], as_: list[int], work: Work
+) -> list[tuple[int, int]]:
+    """Pairs of rows with equal keys, as many as there can be."""
     xs = [_numbers(columns, e, True) for e in es]
     if not xs[0][0]:
-        return list(zip(es, as_, strict=False)), True
+        return list(zip(es, as_, strict=False))
     ys = [_numbers(columns, a, False) for a in as_]
     rules = xs[0][1]
     left = sorted(range(len(es)), key=lambda i: xs[i][0])
@@ -94,9 +101,9 @@ def _pair_group(
     if len(es) == len(as_):
         both = zip(left, right, strict=True)
         if all(near(rules, xs[i][0], ys[j][0]) for i, j in both):
-            return [(es[i], as_[j]) for i, j in zip(left, right, strict=True)], True
-    found, complete = _match([xs[i][0] for i in left], [ys[j][0] for j in right], rules)
-    return [(es[left[i]], as_[right[j]]) for i, j in found], complete
+            return [(es[i], as_[j]) for i, j in zip(left, right, strict=True)]
+    found = _match([xs[i][0] for i in left], [ys[j][0] for j in right], rules, work)
+    return [(es[left[i]], as_[right[j]]) for i, j in found]
 
 
 def _numbers(
@@ -119,29 +126,24 @@ def near(rules: Sequence[NumberRule], xs: Sequence[Number], ys: Sequence[Number]
 Vectors = Sequence[tuple[Number, ...]]
 
 
-def _match(xs: Vectors, ys: Vectors, rules: Sequence[NumberRule]) -> tuple[list[tuple[int, int]], bool]:
+def _match(xs: Vectors, ys: Vectors, rules: Sequence[NumberRule], work: Work) -> list[tuple[int, int]]:
     """A largest matching of sorted vectors: edges in a window over the first number, then Hopcroft-Karp."""
     starts = [as_float(y[0]) for y in ys]
     floats = [[as_float(v) for v in y] for y in ys]
     edges: list[list[int]] = []
-    tests = 0
     for x in xs:
         reach = [rule.reach(v) for rule, v in zip(rules, x, strict=True)]
         centre = [as_float(v) for v in x]
         low = bisect.bisect_left(starts, centre[0] - reach[0])
         high = bisect.bisect_right(starts, centre[0] + reach[0])
-        tests += high - low
-        if tests > MOST_TESTS:
-            return [], False
-        edges.append(
-            [
-                j
-                for j in range(low, high)
-                if all(abs(f - c) <= r or f == c for f, c, r in zip(floats[j], centre, reach, strict=True))
-                and near(rules, x, ys[j])
-            ]
-        )
-    return hopcroft_karp(edges, len(ys)), True
+        within = [
+            j
+            for j in range(low, high)
+            if all(abs(f - c) <= r or f == c for f, c, r in zip(floats[j], centre, reach, strict=True))
+        ]
+        work.spend((high - low) // 8 + len(within))
+        edges.append([j for j in within if near(rules, x, ys[j])])
+    return hopcroft_karp(edges, len(ys))
 
 
 def hopcroft_karp(edges: Sequence[Sequence[int]], right: int) -> list[tuple[int, int]]:
@@ -206,7 +208,7 @@ def _augment(
             path.pop()
 
 
-def pair_set(columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int) -> Pairing:
+def pair_set(columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size: int, work: Work) -> Pairing:
     """Pair as sets: each row needs an equal one on the other side, counts are not looked at."""
     partner = [-1] * size
     by_key: dict[Hashable, list[int]] = {}
@@ -214,41 +216,38 @@ def pair_set(columns: Sequence[PairedColumn], expected: Rows, actual: Rows, size
         by_key.setdefault(tuple([c.actual[a][0] for c in columns]), []).append(a)
     reached: set[int] = set()
     tolerant = [c for c in columns if c.rule is not None]
-    tests = 0
     for e in expected:
         for a in by_key.get(tuple([c.expected[e][0] for c in columns]), ()):
-            if not tolerant and (partner[e] >= 0 and a in reached):
-                break
-            tests += 1
-            if tests > MOST_TESTS:
-                return Pairing(partner, [a for a in actual if a not in reached], True)
+            if partner[e] >= 0 and a in reached:
+                if not tolerant:
+                    break
+                continue
+            work.spend(1)
             if all(c.grade(e, a) != NO for c in tolerant):
                 partner[e] = a if partner[e] < 0 else partner[e]
                 reached.add(a)
     spare = [a for a in actual if a not in reached]
-    result = Pairing(partner, spare)
-    result.matched = not spare and all(partner[e] >= 0 for e in expected)
-    return result
+    return Pairing(partner, spare, not spare and all(partner[e] >= 0 for e in expected))
 
 
-def pair_list(columns: Sequence[PairedColumn], runs: Sequence[range], actual: int, size: int) -> Pairing:
+def pair_list(
+    columns: Sequence[PairedColumn], runs: Sequence[range], actual: int, size: int, work: Work
+) -> Pairing:
     """Pair as a list whose ``runs`` of expected rows (ties of the sort keys) are bags."""
     partner = [-1] * size
     spare: list[int] = []
-    exhausted = False
     for run in runs:
-        inner = pair_bag(columns, run, range(run.start, min(run.stop, actual)), size)
-        exhausted |= inner.exhausted
+        inner = pair_bag(columns, run, range(run.start, min(run.stop, actual)), size, work)
         spare += inner.spare
         for e in run:
             partner[e] = inner.partner[e]
     spare += range(size, actual)
-    result = Pairing(partner, spare, exhausted)
-    result.matched = not spare and -1 not in partner and not exhausted
-    return result
+    return Pairing(partner, spare, not spare and -1 not in partner)
 
 
-def pair_all(columns: Sequence[PairedColumn], options: Any, expected: int, actual: int) -> Pairing:
+def pair_all(
+    columns: Sequence[PairedColumn], options: Any, expected: int, actual: int, work: Work
+) -> Pairing:
     """Pair all rows of two tables of the given sizes, by the ``duplicates`` option."""
     pair = pair_set if options.duplicates == "set" else pair_bag
-    return pair(columns, range(expected), range(actual), expected)
+    return pair(columns, range(expected), range(actual), expected, work)

@@ -198,7 +198,7 @@ class PlainScene(Scene):
     paired: list[PairedColumn]
 
     def _paired_rows(self) -> Pairing:
-        return pair_all(self.paired, self.options, self.expected_rows, self.actual_rows)
+        return pair_all(self.paired, self.options, *self.engine.rows, self.engine.work)
 
     def raw(self, position: int) -> tuple[list[Any], list[Any]]:
         """The values of the mapped column at ``position`` as they came, expected and answered."""
@@ -208,9 +208,11 @@ class PlainScene(Scene):
     def match(self, columns: Sequence[PairedColumn]) -> bool:
         """Whether the tables would match with these columns."""
         if self.runs is None:
-            return pair_all(columns, self.options, self.expected_rows, self.actual_rows).matched
+            return pair_all(
+                columns, self.options, self.expected_rows, self.actual_rows, self.engine.work
+            ).matched
         sizes = self.actual_rows, self.expected_rows
-        return sizes[0] == sizes[1] and pair_list(columns, self.runs, *sizes).matched
+        return sizes[0] == sizes[1] and pair_list(columns, self.runs, *sizes, self.engine.work).matched
 
     def agrees_with(self, position: int, column: PairedColumn) -> bool:
         """Whether the tables match when one column is replaced."""
@@ -227,20 +229,20 @@ class PlainScene(Scene):
         """Whether any of ``rows`` of one side has no equal at all on the other side."""
         size = self.expected_rows
         if expected:
-            pairing = pair_set(self.paired, rows, range(self.actual_rows), size)
+            pairing = pair_set(self.paired, rows, range(self.actual_rows), size, self.engine.work)
             return any(pairing.partner[e] < 0 for e in rows)
-        return bool(pair_set(self.paired, range(size), rows, size).spare)
+        return bool(pair_set(self.paired, range(size), rows, size, self.engine.work).spare)
 
     def multiplied(self, times: int) -> bool:
         """Whether the answer is every expected row ``times`` times."""
         columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in self.paired]
         size = self.expected_rows * times
-        return pair_bag(columns, range(size), range(self.actual_rows), size).matched
+        return pair_bag(columns, range(size), range(self.actual_rows), size, self.engine.work).matched
 
     def same_sets(self) -> bool:
         """Whether both sides hold the same distinct rows."""
         size = self.expected_rows
-        return pair_set(self.paired, range(size), range(self.actual_rows), size).matched
+        return pair_set(self.paired, range(size), range(self.actual_rows), size, self.engine.work).matched
 
     def distinct(self, expected: bool) -> int:
         """How many different rows a side holds (numbers compared exactly)."""
@@ -263,11 +265,11 @@ class PlainScene(Scene):
         columns = [
             PairedColumn([c.expected[i] for i in es], [c.actual[i] for i in as_], c.rule) for c in self.paired
         ]
-        return pair_list(columns, runs, len(as_), len(es)).matched
+        return pair_list(columns, runs, len(as_), len(es), self.engine.work).matched
 
     def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
         """Whether these rows match as a bag."""
-        return pair_bag(self.paired, es, as_, self.expected_rows).matched
+        return pair_bag(self.paired, es, as_, self.expected_rows, self.engine.work).matched
 
     def without_nulls(self, expected: bool) -> Sequence[int]:
         """Rows of a side none of whose sort keys is NULL."""

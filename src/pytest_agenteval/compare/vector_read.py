@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pytest_agenteval.compare.cells import NUMBER, Cell, Reading, read_cell
 from pytest_agenteval.compare.moments import DAY
-from pytest_agenteval.compare.numbers import as_float
+from pytest_agenteval.compare.numbers import Single, as_float
 from pytest_agenteval.compare.vector_texts import hashed_texts, holds_texts, repeats, word_codes
 from pytest_agenteval.compare.vectors import (
     CODE_CLASS,
@@ -290,7 +290,7 @@ def _spread(numbers: Numbers, at: NDArray[Any]) -> Numbers:
     given = numbers.given
     spread = None if given is None else _Spread(given, at)
     present = None if numbers.present is None else numbers.present[at]
-    return Numbers(numbers.floats[at], present, given=spread)
+    return Numbers(numbers.floats[at], present, given=spread, single=numbers.single)
 
 
 class _Spread(Sequence[Any]):
@@ -334,7 +334,8 @@ def _nth_numbers(cells: Sequence[Cell], nth: int) -> Numbers:
     present = np.array([number is not None for number in given], bool)
     with np.errstate(over="ignore"):
         floats = np.array([0.0 if number is None else as_float(number) for number in given], np.float64)
-    return Numbers(floats, present, given=given)
+    single = any(isinstance(number, Single) for number in given)
+    return Numbers(floats, present, given=given, single=single)
 
 
 def read_texts(expected: Any, actual: Any, reading: Reading) -> tuple[VectorSide, VectorSide] | None:

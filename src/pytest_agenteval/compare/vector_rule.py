@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, NumberRule
+from pytest_agenteval.compare.numbers import CLOSE, NO, ROUNDED, Number, NumberRule
 from pytest_agenteval.compare.options import ColumnOptions
 from pytest_agenteval.compare.vectors import Floats, Numbers
 
 Rows = NDArray[np.int64]
 Grades = NDArray[np.uint8]
 FINEST = 330
+MOST_KNOWN = 50_000
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class VectorRule:
     integer: bool = False
     differed: bool = False
     _rules: dict[int, NumberRule] = field(default_factory=dict)
+    _grades: dict[tuple[type, Number, type, Number], int] = field(default_factory=dict)
 
     @property
     def base(self) -> NumberRule:
@@ -133,6 +135,14 @@ class VectorRule:
         """Whether both sides may hold more digits than a float."""
         return all(side.scaled is not None or side.given is not None for side in (self.expected, self.actual))
 
+    @property
+    def _more_than_floats(self) -> bool:
+        """Whether a side may hold what is not quite its float."""
+        return any(
+            side.single or side.scaled is not None or side.given is not None
+            for side in (self.expected, self.actual)
+        )
+
     def _rounding(
         self, es: Rows, as_: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], stop: bool
     ) -> Grades:
@@ -143,21 +153,42 @@ class VectorRule:
         rows = np.flatnonzero(open_)
         if stop and len(rows) < len(es):
             return out
-        if base.decimals is not None and base.significant is None:
-            rows = self._decide(rows, x, y, gap, unsure, out)
+        if self.rounds:
+            decide = self._decide if base.significant is None else self._decide_significant
+            rows = decide(rows, x, y, gap, unsure, out)
             if (
                 stop
                 and len(rows)
                 and bool(np.any(out[np.flatnonzero(~np.isin(np.arange(len(es)), rows))] == NO))
             ):
                 return out
-        rule = self.rule(float(gap[rows].min())) if len(rows) else base
-        for row in rows:
-            grade = rule.grade(self.expected.at(int(es[row])), self.actual.at(int(as_[row])))
-            out[row] = grade
-            if stop and grade == NO:
-                break
+        if len(rows):
+            rule = self.rule(float(gap[rows].min()))
+            first, back = self._distinct(x[rows], y[rows])
+            grades = np.full(len(first), NO, np.uint8)
+            for at, row in enumerate(rows[first].tolist()):
+                grades[at] = self._graded(rule, self.expected.at(es[row]), self.actual.at(as_[row]))
+                if stop and grades[at] == NO:
+                    break
+            out[rows] = grades[back]
         return out
+
+    def _distinct(self, x: Floats, y: Floats) -> tuple[Rows, Rows]:
+        """The first of equal pairs, and which of these each pair is (all, where floats do not tell all)."""
+        if self._more_than_floats:
+            return np.arange(len(x)), np.arange(len(x))
+        _, first, back = np.unique(x + 1j * y, return_index=True, return_inverse=True)
+        return first, back
+
+    def _graded(self, rule: NumberRule, x: Number, y: Number) -> int:
+        """One pair graded in Decimal: that takes time, and the same numbers come again."""
+        key = (type(x), x, type(y), y)
+        known = self._grades.get(key)
+        if known is None:
+            known = rule.grade(x, y)
+            if len(self._grades) < MOST_KNOWN:
+                self._grades[key] = known
+        return known
 
     def _decide(
         self, rows: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], out: Grades
@@ -168,15 +199,16 @@ class VectorRule:
             return rows
         base, d = self.base, gap[sure]
         size = np.maximum(np.abs(x[sure]), np.abs(y[sure]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            noise = 2 * np.spacing(size)
+        noise = self._noise(size)
         half = 0.5 * 10.0 ** -(base.decimals or 0)
         guarded = np.zeros(len(sure), bool)
         within = np.ones(len(sure), bool)
         if base.guard is not None:
             guarded = d - noise > base.guard * size * (1 + 1e-12)
             within = d + noise <= base.guard * size * (1 - 1e-12)
-        accepted = within & (d + noise <= half + 2 * noise)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slack = 4 * np.spacing(size)
+        accepted = within & (d + noise <= half + slack)
         left = ~accepted
         refused = np.zeros(len(sure), bool)
         if bool(left.any()):
@@ -187,6 +219,39 @@ class VectorRule:
         out[sure[accepted]] = ROUNDED
         unclear = sure[~accepted & ~refused]
         return np.sort(np.concatenate([unclear, rows[unsure[rows]]]))
+
+    def _noise(self, size: Floats) -> Floats:
+        """How far the float difference of two numbers may be from that of their shortest forms."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return size * 2.0**-23 if self.expected.single or self.actual.single else 2 * np.spacing(size)
+
+    def _decide_significant(
+        self, rows: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], out: Grades
+    ) -> Rows:
+        """``_decide`` for significant digits, whose last one goes by the larger number of each pair."""
+        sure = rows[~unsure[rows]]
+        base, d, x, y = self.base, gap[sure], x[sure], y[sure]
+        size = np.maximum(np.abs(x), np.abs(y))
+        with np.errstate(all="ignore"):
+            power = np.log10(size)
+            whole = np.rint(power)
+            edge = (np.abs(power - whole) <= 1e-9) & ((size != 10.0**whole) | self._more_than_floats)
+            unit = 10.0 ** (np.where(size >= 10.0**whole, whole, whole - 1) - (base.significant or 0) + 1)
+            noise = self._noise(size)
+            u, v = x / unit, y / unit
+            apart = np.abs(np.rint(u) - np.rint(v)) * unit
+            bound = base.atol + base.rtol * np.abs(np.rint(u) * unit)
+            clear = np.isfinite(u + v) & ~edge
+            even = clear & _clear_of_ties(u, noise / unit) & _clear_of_ties(v, noise / unit)
+        accepted = clear & (d + noise <= 0.5 * unit) | even & (apart <= bound * (1 - 1e-9))
+        refused = even & ~accepted & (apart > bound * (1 + 1e-9)) & (d - 3 * noise > 0.5 * unit)
+        out[sure[accepted]] = ROUNDED
+        return np.sort(np.concatenate([sure[~accepted & ~refused], rows[unsure[rows]]]))
+
+
+def _clear_of_ties(scaled: Floats, noise: Floats) -> NDArray[np.bool_]:
+    """Whether rounding to a whole number gives the same in every mode, and in Decimal."""
+    return np.asarray(np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6 + 4 * noise)
 
 
 def _within(rule: NumberRule, x: Floats, y: Floats) -> Floats:

@@ -39,7 +39,7 @@ class Numbers:
     """Numbers of one side under tolerance: ``floats`` (rows long), and how to get one exactly.
 
     ``scaled`` are Decimals times 10^``scale``; ``given`` the Number objects where they were read
-    one by one; ``single``: 32-bit floats. ``present`` marks the rows that hold a number.
+    one by one; ``single``: some are 32-bit floats. ``present`` marks the rows that hold a number.
     """
 
     floats: Floats

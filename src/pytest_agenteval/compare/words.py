@@ -56,9 +56,9 @@ def aligned(scene: PlainScene, position: int) -> list[tuple[int, int]]:
     """Pairs of rows that agree in all other columns (in row order where nothing tells them apart)."""
     if scene.runs is not None and scene.expected_rows == scene.actual_rows:
         return [(i, i) for i in range(scene.expected_rows)]
-    size = scene.expected_rows
-    first = pair_bag(scene.paired, range(size), range(scene.actual_rows), size)
-    rest = pair_bag(scene.rest(position), first.lost, first.spare, size)
+    size, work = scene.expected_rows, scene.engine.work
+    first = pair_bag(scene.paired, range(size), range(scene.actual_rows), size, work)
+    rest = pair_bag(scene.rest(position), first.lost, first.spare, size, work)
     return sorted(
         [(e, a) for e, a in enumerate(first.partner) if a >= 0]
         + [(e, rest.partner[e]) for e in first.lost if rest.partner[e] >= 0]
@@ -275,8 +275,9 @@ def null_instead_of_value(scene: PlainScene, position: int) -> Diagnosis | None:
             return None
     else:
         others = [a for a in range(size) if column.actual[a][0] is not None or a not in set(gone)]
-        first = pair_bag(scene.paired, range(size), others, size)
-        if first.spare or not pair_bag(scene.rest(position), first.lost, gone, size).matched:
+        work = scene.engine.work
+        first = pair_bag(scene.paired, range(size), others, size, work)
+        if first.spare or not pair_bag(scene.rest(position), first.lost, gone, size, work).matched:
             return None
     text = f"`{scene.name(position)}`: NULL where a value is expected"
     return found(scene, position, "null_instead_of_value", text, nulls=len(gone))
