@@ -136,7 +136,7 @@ def test_many_near_numbers_in_a_small_table(step, noise, options):
     moved = [[x + noise * random.uniform(-1, 1) for x in row] for row in values][::-1]
     expected = Table.from_rows(list("abcde"), values, ["DOUBLE"] * 5)
     for names in ("abcde", "abxyz"):
-        found = checked(expected, Table.from_rows(list(names), moved), options)
+        found = checked(expected, Table.from_rows(list(names), moved), options, seconds=2)
         assert found.matched or noise
 
 

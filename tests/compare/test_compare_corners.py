@@ -154,6 +154,21 @@ def test_repeated_keys_that_only_one_side_holds() -> None:
 @pytest.mark.parametrize("most", [0, 1])
 def test_what_is_remembered_of_numbers_changes_no_verdict(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_rule, "MOST_KNOWN", most)
-    expected = table(("k", "BIGINT", [1, 2]), ("v", "DOUBLE", [1.005, 2.005]))
-    assert both(expected, table(("k", None, [1, 2]), ("v", None, [1.01, 2.01]))).matched
-    assert not both(expected, table(("k", None, [1, 2]), ("v", None, [1.01, 2.02]))).matched
+    expected = table(("k", "BIGINT", [1, 2, 3]), ("v", "DOUBLE", [1.005, 2.005, 1.004995]))
+    assert both(expected, table(("k", None, [1, 2, 3]), ("v", None, [1.01, 2.01, 1.0]))).matched
+    assert not both(expected, table(("k", None, [1, 2, 3]), ("v", None, [1.01, 2.01, 1.01]))).matched
+
+
+def test_rounding_is_told_beside_a_number_beyond_all_rounding() -> None:
+    expected = table(("k", "BIGINT", [1, 2]), ("v", "DOUBLE", [1e301, 1.26]))
+    found = both(expected, table(("k", None, [1, 2]), ("v", None, [1e301, 1.3])))
+    assert found.diagnosis is not None
+    assert found.diagnosis.word == "rounded"
+
+
+def test_a_long_list_is_studied_in_part() -> None:
+    keys = list(range(900))
+    expected = table(("k", "BIGINT", keys), ("v", "BIGINT", [k * k for k in keys]))
+    found = both(expected, table(("k", None, keys), ("v", None, [k * k + 5 for k in keys])), ordered=True)
+    assert found.diagnosis is not None
+    assert found.diagnosis.word == "column_offset"

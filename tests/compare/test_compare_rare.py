@@ -342,6 +342,10 @@ def test_columns_of_too_many_numbers_are_told_apart_without_clusters(monkeypatch
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]
     expected = table(("k", "VARCHAR", names), ("a", "DOUBLE", a), ("b", "DOUBLE", b))
     assert arrays_only(expected, table(("k", None, names), ("x", None, b), ("y", None, a))).matched
+    near = [[v + 1e-7 for v in values] for values in (b, a)]
+    assert arrays_only(
+        expected, table(("k", None, names), ("x", None, near[0]), ("y", None, near[1]))
+    ).matched
 
 
 @pytest.mark.parametrize("swapped", [False, True])
