@@ -205,8 +205,8 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         del item.stash[SCALARS]
         if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
             _say_why(report, scalars["cause"])
-        if (text := item.stash.get(GATED_TEXT, None)) is not None:
-            del item.stash[GATED_TEXT]
+        text = item.stash.get(GATED_TEXT, None)
+        if text is not None and hasattr(report, "wasxfail"):  # not so under --runxfail
             report.longrepr = text  # not where in our code the exception was raised
         _tell(item, report, scalars)
         if scalars["notes"] and report.passed:

@@ -84,6 +84,9 @@ def test_what_breaks_a_gate_shows_its_difference_and_a_tolerated_case_does_not(
     assert messages["first"].startswith("counted by the gate: values differ: ")
     quiet = shop.runpytest("--agent-baseline", "last", "--tb=no")
     assert "FAILURES that the gate counts" not in quiet.stdout.str()
+    run = shop.runpytest("--agent-baseline", "last", "--runxfail", *processes)
+    run.assert_outcomes(failed=3)
+    run.stdout.fnmatch_lines(["FAILED tests/first.yml::first - values differ: *"])
 
 
 def test_one_line_of_a_failure_says_what_differs(shop: pytest.Pytester, write_case: Write) -> None:
