@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pytest_agenteval.compare import compare, comparing, parse_options
-from pytest_agenteval.table import Table
+from pytest_agenteval.table import Column, Table
 
 
 @pytest.fixture(params=[10**9, -1], ids=["plain", "arrays"])
@@ -179,3 +179,23 @@ def test_left_over_columns_that_agree_in_half_of_the_rows_are_shown_not_matched(
     none = compare(expected, Table.from_rows(["k", "amount"], [(i, i * 7 + 3) for i in range(6)]))
     assert none.message == "missing columns: ['total']"
     assert "no value fits in what is left over: `amount`" in none.diagnosis.sentence
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("arrow", [False, True])
+@pytest.mark.parametrize("others", [1, 2])
+def test_json_objects_under_another_name_are_found_by_value(arrow, others):
+    texts = [f'{{"id": {i}, "tags": ["a", {i}.0]}}' for i in range(299)]
+    objects = [{"tags": ["a", i], "id": i} for i in range(299)]
+    if arrow:
+        texts = [f'{{"id": {i}, "tags": [{i}]}}' for i in range(299)]
+        objects = pa.array([{"id": i, "tags": [i]} for i in range(299)])
+    notes = ["{no json", *("x" * (i % 7) for i in range(298))]
+    expected = Table.from_arrow(pa.table({"payload": texts, "note": notes, "n": list(range(299))}))
+    columns = {"p": objects, "m": notes, "n": list(range(299))}
+    more = {"spare": notes[::-1]} if others == 2 else {}
+    answered = columns | more
+    actual = Table(tuple(Column(name) for name in answered), tuple(answered.values()), 299)
+    found = compare(expected, actual)
+    assert found.matched, found.diagnosis
+    assert mapped(found)["payload"] == ("p", "value")

@@ -265,6 +265,12 @@ def _spelling(value: Any, spelled: dict[str, Counter[str]]) -> Any:
     return text
 
 
+def structured(value: Any) -> Any:
+    """A JSON object, or a text that holds one, in one spelling; anything else as it is."""
+    found = parse_json(value) if isinstance(value, str) and value.strip()[:1] in ("{", "[") else value
+    return structure(found) if isinstance(found, (dict, list)) and not too_large(found) else value
+
+
 def structure(value: Any, depth: int = 0) -> str:
     """A text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
     if depth > 60:

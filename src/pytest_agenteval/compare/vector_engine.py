@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.cells import Reading
-from pytest_agenteval.compare.engine import Engine, factors, has_percent, texts_of_objects
+from pytest_agenteval.compare.engine import Engine, factors, has_percent, structured, texts_of_objects
 from pytest_agenteval.compare.numbers import CLOSE, ROUNDED
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.vector_ids import VectorColumn, hash_rows, level
@@ -64,13 +66,23 @@ class VectorEngine(Engine[VectorColumn]):
         coder = Coder()
         left = read_side(mine, reading, coder)
         tried: list[tuple[VectorColumn, Reading]] = []
-        for factor in factors(self.answered_reading(reading, a), theirs, options.percent):
+        ways = factors(self.answered_reading(reading, a), theirs, options.percent)
+        for factor in ways:
             right = read_side(theirs, factor, coder)
             tried.append((_paired(left, right, reading, options, self.rows), factor))
-        if len(tried) == 1:
-            return tried[0]
-        matched = [entry for entry in tried if Matcher([entry[0]], self.rows).pair().matched]
-        return matched[0] if matched else max(tried, key=lambda entry: _hits(entry[0], self.rows))
+            if len(ways) == 1 or Matcher([tried[-1][0]], self.rows).pair().matched:
+                return tried[-1]
+        return max(tried, key=lambda entry: _hits(entry[0], self.rows))
+
+    @cached_property
+    def _objects(self) -> bool:
+        """Whether the answer holds JSON objects, which may stand for the text of one."""
+        return any(
+            pa.types.is_nested(data.type)
+            if isinstance(data, (pa.Array, pa.ChunkedArray))
+            else any(isinstance(value, (dict, list)) for value in data)
+            for data in self.actual.values
+        )
 
     def matcher(self, mapping: Sequence[tuple[int, int]], runs: tuple[Rows, Rows] | None = None) -> Matcher:
         """What pairs rows on these columns."""
@@ -130,7 +142,10 @@ class VectorEngine(Engine[VectorColumn]):
         if key not in self._contents:
             table = self.expected if expected else self.actual
             own = reading if expected else self.answered_reading(reading, index)
-            side = read_side(table.values[index], own, ContentCoder())
+            data = table.values[index]
+            if reading.kind.name == "text" and self._objects:
+                data = [structured(value) for value in table.column(index)]
+            side = read_side(data, own, ContentCoder())
             self._contents[key] = _content(side, table.row_count)
         return self._contents[key]
 
