@@ -214,12 +214,12 @@ class CaseRun:
 
     def task(self, number: int, urls: Mapping[str, str]) -> Task:
         """What the agent is given: never the case's name, path, SQL or expected values."""
-        case = self.case
-        budget = case.budget
+        case, budget = self.case, self.case.budget
+        only = next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
         return Task(
             turns=tuple(turn.say for turn in case.turns),
             model=self.model or (self.agent.default_model if self.agent else None),
-            database=case.database or self._only(urls),
+            database=case.database or only,
             databases=dict(urls),
             caller=case.caller,
             vars=case.vars,
@@ -234,10 +234,6 @@ class CaseRun:
             input=case.input,
             attempt=number,
         )
-
-    def _only(self, urls: Mapping[str, str]) -> str | None:
-        """The one database there is, one that cannot be used counted."""
-        return next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
 
     @property
     def databases(self) -> Databases:
@@ -338,8 +334,8 @@ class CaseRun:
         """Calls that may be statements nobody reads; none where the user has said which tools run queries."""
         from pytest_agenteval.extract.queries import unread_calls
 
-        settings = self.run.settings
-        return unread_calls(answer, settings.sql_tools) if settings.source("sql_tools") == "default" else ()
+        named = self.run.settings.source("sql_tools") != "default"
+        return () if named else unread_calls(answer, self.run.settings.sql_tools)
 
     def leak(self, answer: Answer) -> str | None:
         """How the answer key was read, if it was."""

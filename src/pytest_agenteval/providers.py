@@ -16,6 +16,21 @@ class Prices:
     output: float | None = None
 
 
+PRICE_KEYS: Mapping[str, str] = {
+    "input_no_cache": "input",
+    "input_cache_read": "cache_read",
+    "input_cache_write": "cache_write",
+    "output": "output",
+    "inputNoCache": "input",
+    "inputCacheRead": "cache_read",
+    "inputCacheWrite": "cache_write",
+    "input": "input",
+    "cache_read": "cache_read",
+    "cache_write": "cache_write",
+}
+"""What project files call the prices -> fields of ``Prices``."""
+
+
 def _nothing() -> None:
     return None
 

@@ -71,8 +71,7 @@ class Run:
         self._journal: Journal | None = None
         self._folder: RunFolder | None = None
         self._case_files: set[str] = set()
-        self.begun = False
-        self.began = datetime.now(UTC)
+        self.begun, self.began = False, datetime.now(UTC)
 
     # -- cases ------------------------------------------------------------------------------
 
@@ -199,12 +198,10 @@ class Run:
         """The configured databases of this process."""
         from pytest_agenteval.databases import Databases
 
-        urls, unusable = self.usable_databases
-        for url in urls.values():
+        for url in self.usable_databases[0].values():
             self.redactor.add_named("url", url)
         return Databases(
-            urls,
-            unusable=unusable,
+            *self.usable_databases,
             folder=self.folder().path,
             root=self.root,
             timeout=self.settings.sql_timeout,

@@ -17,7 +17,7 @@ from pytest_agenteval.cases.tokens import Secrets, Tokens
 from pytest_agenteval.cases.toml_nodes import TomlNode, as_node, toml_nodes
 from pytest_agenteval.errors import Problem, SettingsError
 from pytest_agenteval.option_table import MODEL
-from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.providers import PRICE_KEYS, Prices, Provider
 from pytest_agenteval.validation import closest, did_you_mean
 
 Kind = Literal["agenteval", "nao", "dazense", "pda"]
@@ -32,18 +32,6 @@ FOREIGN: Mapping[str, Kind] = {
 KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files")
 TEST_KEYS = ("models", "k", "threads", "comparison")
 _SPEAKS_OF_US = re.compile(r"^\s*\[?\[?\s*tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
-_PRICES = {
-    "input_no_cache": "input",
-    "input_cache_read": "cache_read",
-    "input_cache_write": "cache_write",
-    "output": "output",
-    "inputNoCache": "input",
-    "inputCacheRead": "cache_read",
-    "inputCacheWrite": "cache_write",
-    "input": "input",
-    "cache_read": "cache_read",
-    "cache_write": "cache_write",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,12 +369,12 @@ class _Reading:
             return None
         known: dict[str, float] = {}
         for name, entry in self.reader.entries(node).items():
-            if name not in _PRICES and self._is_ours(name, _PRICES):
-                self.reader.error(entry.key, f"{key}: unknown price {name!r}{did_you_mean(name, _PRICES)}")
-            elif name in _PRICES and not entry.value.tag.endswith(":null"):
+            if name not in PRICE_KEYS and self._is_ours(name, PRICE_KEYS):
+                self.reader.error(entry.key, f"{key}: unknown price {name!r}{did_you_mean(name, PRICE_KEYS)}")
+            elif name in PRICE_KEYS and not entry.value.tag.endswith(":null"):
                 value = self._eager(entry.value, values.amount(), f"{key}.{name}")
                 if value is not None:
-                    known[_PRICES[name]] = value
+                    known[PRICE_KEYS[name]] = value
         return Prices(**known) if known else None
 
 

@@ -31,6 +31,7 @@ class Databases:
     Args:
         sources: name -> URL (``duckdb:///shop.duckdb``, ``sqlite:///x.db``, ``postgresql://...``,
             ``:memory:``), or a connection: DuckDB, DB-API, SQLAlchemy engine or connection.
+        unusable: name -> why a configured database has no source; the error of whoever asks for it.
         folder: the run's folder, the same for all of its processes: snapshots, references, copies.
         root: relative files of URLs are relative to it.
         timeout: seconds a query may take.
@@ -39,7 +40,6 @@ class Databases:
         cached: references are run once; False for connections that live shorter than the session.
         shared: other processes of the run share the references through files in ``folder``; ``None``:
             where this is a worker of pytest-xdist.
-        unusable: name -> why a configured database has no source; the error of whoever asks for it.
 
     Raises ``DatabaseError`` for a source that is neither a URL nor a connection.
     """
@@ -47,6 +47,7 @@ class Databases:
     def __init__(
         self,
         sources: Mapping[str, Any],
+        unusable: Mapping[str, str] | None = None,
         *,
         folder: Path,
         root: Path,
@@ -55,7 +56,6 @@ class Databases:
         snapshot_limit: int = 2 * 1024**3,
         cached: bool = True,
         shared: bool | None = None,
-        unusable: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder / "databases"
         self.root = root
