@@ -112,7 +112,7 @@ def test_stopping_at_the_first_failure_says_what_was_paid_for_nothing(shop: pyte
 def test_ctrl_c_ends_at_once_and_names_abandoned_calls(shop: pytest.Pytester) -> None:
     shop.makeconftest(
         "import pathlib, time, pytest\n@pytest.fixture(scope='session')\ndef agent():\n"
-        "    def answer(prompt):\n        pathlib.Path('asked').touch()\n        time.sleep(40)\n"
+        "    def answer(prompt):\n        pathlib.Path('asked').touch()\n        time.sleep(300)\n"
         "    return answer\n"
     )
     for number in range(4):
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_at_once_and_names_abandoned_calls(shop: pytest.Pytester) ->
         )
     code, output, seconds = interrupt(shop.path, ["--agent-concurrency", "2"])
     assert code == 2
-    assert seconds < 10
+    assert seconds < 60  # with the machine under load; the agent would take 300
     assert "abandoned (tests/c0.yml::c0 attempt 1" in output
 
 
@@ -139,7 +139,7 @@ def interrupt(path: Path, options: list[str]) -> tuple[int, str, float]:
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     try:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=100)
     finally:
         process.kill()
     return process.returncode, output, time.monotonic() - sent
