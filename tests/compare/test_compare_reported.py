@@ -234,3 +234,12 @@ def test_one_changed_cell_is_named_where_an_id_names_the_rows(judge: Judge) -> N
         word(judge(expected, table("id, who, x", [1, "ann", 5], [2, "eve", 6], [3, "joe", 9])))
         == "rows_differ"
     )
+
+
+def test_unlike_tables_of_near_columns_without_names_end_in_a_verdict(judge: Judge) -> None:
+    random = Random(5)
+    rows = [[[1 + random.random() * 0.012 for _ in range(8)] for _ in range(30)] for _ in range(2)]
+    expected = table(", ".join(f"c{i} DOUBLE" for i in range(8)), *rows[0])
+    began = time.process_time()
+    assert word(judge(expected, table(", ".join(f"z{i}" for i in range(8)), *rows[1]))) == "ambiguous_columns"
+    assert time.process_time() - began < 3

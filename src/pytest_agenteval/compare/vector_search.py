@@ -20,7 +20,7 @@ from pytest_agenteval.compare.vectors import bits
 Hashes = NDArray[np.uint64]
 Pairs = list[tuple[int, int]]
 BUDGET = 60_000_000
-STEP, CONFIRMATION = 3_000, 100_000
+STEP, CONFIRMATION = 3_000, 1_000_000
 """What a step and a pairing of rows cost however small the tables are, in cells."""
 MOST_COLOURED = 20_000
 MOST_CLUSTERED = 4_000_000
