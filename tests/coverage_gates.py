@@ -17,6 +17,7 @@ CORE = {
     "extract": 100.0,
     "checks": 100.0,
     "evaluate": 100.0,
+    "evidence": 100.0,
     "results": 100.0,
     "compare": 100.0,
 }
