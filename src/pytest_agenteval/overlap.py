@@ -6,6 +6,7 @@ do for it alone (a function-scoped fixture, a setup, a skip) could change what t
 
 from __future__ import annotations
 
+import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -29,30 +30,43 @@ OURS = ("agenteval_model", "agenteval_databases", "request")
 
 
 class OutputWatch:
-    """Keeps what agents print out of other items' output: pytest replaces ``sys.stdout`` in every phase."""
+    """Keeps what agents print out of other items' output: pytest replaces ``sys.stdout`` in every phase.
 
-    def __init__(self, runtime: AgentRuntime) -> None:
+    ``capture`` is pytest's capture manager. Agents print at any moment, so the router is back as soon as
+    the manager has switched, and stands before the file that the manager itself puts there.
+    """
+
+    def __init__(self, runtime: AgentRuntime, capture: Any) -> None:
         self._runtime = runtime
+        for name in ("resume_global_capture", "suspend_global_capture"):
+            if capture is not None:
+                setattr(capture, name, self._then_watch(getattr(capture, name)))
+        runtime.watch_output(*_streams(capture))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self) -> None:
-        """Capturing begins."""
-        self._runtime.watch_output()
+    def _then_watch(self, switch: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(switch)
+        def switched(*args: Any, **options: Any) -> None:
+            switch(*args, **options)
+            self._runtime.watch_output()
+
+        return switched
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        """Capturing begins."""
+        """Whatever a fixture did to ``sys.stdout``."""
         self._runtime.watch_output()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self) -> None:
-        """Capturing begins."""
-        self._runtime.watch_output()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self) -> None:
-        """Capturing has ended."""
-        self._runtime.watch_output()
+def _streams(capture: Any) -> Iterator[tuple[Any, str]]:
+    """Where pytest's capturing of file descriptors keeps what it makes ``sys.stdout`` and ``sys.stderr``.
+
+    Replacing the descriptor takes long enough for an agent to print in between. Capturing by ``sys`` reads
+    its own file, which stays as it is.
+    """
+    for name in ("out", "err"):
+        part = getattr(getattr(capture, "_global_capturing", None), name, None)
+        part = getattr(part, "syscapture", None)
+        yield from ((part, attribute) for attribute in ("tmpfile", "_old") if hasattr(part, attribute))
 
 
 def pool_of(config: pytest.Config) -> CallPool | None:
@@ -64,7 +78,8 @@ def pool_of(config: pytest.Config) -> CallPool | None:
         from pytest_agenteval.agents.concurrency import CallPool
 
         config.stash[POOL] = CallPool(size, stops_early=bool(config.getoption("maxfail", 0)))
-        config.pluginmanager.register(OutputWatch(run_of(config).runtime), "agenteval-output")
+        capture = config.pluginmanager.getplugin("capturemanager")
+        config.pluginmanager.register(OutputWatch(run_of(config).runtime, capture), "agenteval-output")
     return config.stash[POOL]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,6 +68,34 @@ def test_prints_land_in_the_report_of_their_case(shop: pytest.Pytester) -> None:
     section = text[text.index("Captured agent call") :]
     assert "asked 2" in section
     assert "asked 1" not in section
+
+
+CHATTY = """
+import time, pytest
+
+@pytest.fixture(scope="session")
+def agent():
+    def answer(prompt):
+        for line in range(150):
+            print(f"case {prompt} line {line};")
+            time.sleep(0.001 * (int(prompt) + 1))
+        return [{"n": int(prompt)}]
+    return answer
+"""
+
+
+@pytest.mark.parametrize("capture", ["fd", "sys"])
+def test_no_line_is_lost_while_pytest_switches_its_capturing(shop: pytest.Pytester, capture: str) -> None:
+    write_cases(shop, 8)
+    shop.makeconftest(CHATTY)
+    result = shop.runpytest_subprocess("--agent-concurrency", "8", "-rP", f"--capture={capture}")
+    result.assert_outcomes(passed=8)
+    passes = result.stdout.str().partition("= PASSES =")[2]
+    # a section for each case, in whatever order
+    sections = re.split(r"^_+ (c\d\d) _+$", passes, flags=re.MULTILINE)[1:]
+    for name, text in zip(sections[::2], sections[1::2], strict=True):
+        lines = re.findall(r"case (\d+) line (\d+);", text)
+        assert lines == [(str(int(name[1:])), str(line)) for line in range(150)], name
 
 
 def test_a_function_scoped_agent_is_asked_serially_and_v_says_why(shop: pytest.Pytester) -> None:

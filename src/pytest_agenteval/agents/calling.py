@@ -189,10 +189,12 @@ class AgentRuntime:
             exit_ = type(entered.obj).__aexit__(entered.obj, None, None, None)
             self._loop_thread().run(exit_, time.monotonic() + timeout, timeout)
 
-    def watch_output(self) -> None:
-        """Route output again after pytest replaced ``sys.stdout`` (at the start of a phase)."""
+    def watch_output(self, *streams: tuple[Any, str]) -> None:
+        """Route output again after ``sys.stdout`` was replaced; ``streams``: what it is replaced with."""
         if self._router is not None:
             self._router.install()
+            for holder, name in streams:
+                self._router.route(holder, name)
 
     def shutdown(self, wait: float = 2.0) -> tuple[str, ...]:
         """Leave async agents, end programs, stop the loop, wait for threads.

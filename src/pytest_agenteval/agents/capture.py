@@ -40,8 +40,8 @@ class Output:
 class OutputRouter:
     """Sends prints and log records made inside ``capture()`` to that call's ``Output``.
 
-    Works by context variable, so it follows ``asyncio`` tasks and ``copy_context``. Prints are best
-    effort: pytest replaces ``sys.stdout`` in every phase, ``install`` is called again then.
+    Works by context variable, so it follows ``asyncio`` tasks and ``copy_context``. pytest replaces
+    ``sys.stdout`` whenever it switches its capturing: ``install`` is called again then.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class OutputRouter:
         self._filter = _Elsewhere(self._current)
         self._filtered: list[logging.Handler] = []
         self._lock = threading.Lock()
+        self._removed = False
 
     @contextlib.contextmanager
     def capture(self) -> Iterator[Output]:
@@ -67,10 +68,10 @@ class OutputRouter:
     def install(self) -> None:
         """Put the router in place; harmless when it is there already."""
         with self._lock:
+            if self._removed:
+                return
             for name in ("stdout", "stderr"):
-                stream = getattr(sys, name)
-                if stream is not None and not isinstance(stream, Routed):
-                    setattr(sys, name, Routed(stream, self._current))
+                self.route(sys, name)
             root = logging.getLogger()
             if self._handler not in root.handlers:
                 root.addHandler(self._handler)
@@ -79,9 +80,16 @@ class OutputRouter:
                     handler.addFilter(self._filter)
                     self._filtered.append(handler)
 
+    def route(self, holder: Any, name: str) -> None:
+        """Put the router before the stream that is an attribute of ``holder``."""
+        stream = getattr(holder, name)
+        if stream is not None and not isinstance(stream, Routed):
+            setattr(holder, name, Routed(stream, self._current))
+
     def remove(self) -> None:
-        """Take everything out again."""
+        """Take everything out again, for good."""
         with self._lock:
+            self._removed = True
             for name in ("stdout", "stderr"):
                 stream = getattr(sys, name)
                 if isinstance(stream, Routed):
