@@ -6,6 +6,7 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -17,6 +18,8 @@ from pytest_agenteval.compare import Comparison, compare, comparing, parse_optio
 from pytest_agenteval.table import Column, Table
 
 Judge = Callable[..., Comparison]
+LARGE = 1300
+"""Rows that are more than a sample holds."""
 
 
 @pytest.fixture(params=[10**9, 0], ids=["plain", "array"])
@@ -163,6 +166,16 @@ def test_sums_beyond_64_bits_are_sums(judge: Judge) -> None:
     )
 
 
+@pytest.mark.parametrize("options", [{}, {"ordered": True, "order_by": ["k"]}])
+def test_running_sums_are_told_in_tables_of_some_size(judge: Judge, options: dict[str, Any]) -> None:
+    rows = rows_of(600, lambda i: f"m{i:04}", lambda i: 10.0 + i % 7)
+    sums = accumulate(row[1] for row in rows)
+    answered = [[row[0], total] for row, total in zip(rows, sums, strict=True)]
+    assert (
+        word(judge(table("k VARCHAR, x DOUBLE", *rows), table("k, x", *answered), **options)) == "cumulative"
+    )
+
+
 def test_exchanged_columns_may_share_values(judge: Judge) -> None:
     rows = rows_of(600, lambda i: i, lambda i: 500 + i)
     expected = table("a INTEGER, b INTEGER", *rows)
@@ -184,7 +197,7 @@ def test_exchanged_columns_may_share_values(judge: Judge) -> None:
 def test_one_wrong_cell_in_order_is_no_rule_of_its_column(
     judge: Judge, kind: str, value: Callable[[int], Any], wrong: Any
 ) -> None:
-    rows = rows_of(600, lambda i: i, value)
+    rows = rows_of(LARGE, lambda i: i, value)
     answered = [list(row) for row in rows]
     answered[300][1] = wrong
     options = {"ordered": True, "order_by": ["id"]}
@@ -194,13 +207,21 @@ def test_one_wrong_cell_in_order_is_no_rule_of_its_column(
 
 
 def test_two_exchanged_booleans_in_order_are_not_inverted(judge: Judge) -> None:
-    rows = rows_of(600, lambda i: i, lambda i: i % 3 == 0)
+    rows = rows_of(LARGE, lambda i: i, lambda i: i % 3 == 0)
     answered = [list(row) for row in rows]
     answered[300][1], answered[301][1] = False, True
     found = judge(
         table("id INTEGER, f BOOLEAN", *rows), table("id, f", *answered), ordered=True, order_by=["id"]
     )
     assert word(found) == "rows_scrambled"
+
+
+def test_a_word_of_all_rows_in_order_holds(judge: Judge) -> None:
+    rows = rows_of(LARGE, lambda i: i, lambda i: 1.5 * i + 1)
+    answered = [[i, x * 100] for i, x in rows]
+    options = {"ordered": True, "order_by": ["id"]}
+    found = judge(table("id INTEGER, x DOUBLE", *rows), table("id, x", *answered), **options)
+    assert word(found) == "scaled"
 
 
 def test_a_word_holds_over_ties_of_the_sort_key(judge: Judge) -> None:
@@ -210,7 +231,7 @@ def test_a_word_holds_over_ties_of_the_sort_key(judge: Judge) -> None:
 
 
 def test_a_column_without_a_type_keeps_its_kind(judge: Judge) -> None:
-    rows = rows_of(600, lambda i: i, lambda i: ["x", 1, 2.5, None][i % 4])
+    rows = rows_of(LARGE, lambda i: i, lambda i: ["x", 1, 2.5, None][i % 4])
     answered = [list(row) for row in rows]
     answered[302][1] = "2.5"
     found = judge(table("id INTEGER, m", *rows), table("id, m", *answered), ordered=True, order_by=["id"])

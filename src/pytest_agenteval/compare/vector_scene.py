@@ -257,6 +257,8 @@ class VectorScene(Scene):
 
     def _sample(self, position: int) -> tuple[Rows, Rows]:
         """Rows of both sides that agree in all other columns, those that differ among them."""
+        if max(self.rows) <= MOST_SAMPLED:
+            return np.arange(self.rows[0]), np.arange(self.rows[1])
         if self.runs is not None:
             rows = self._whole_runs()
             return rows, rows
