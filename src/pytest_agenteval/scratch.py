@@ -32,10 +32,8 @@ def alive(pid: int) -> bool:
     """Whether a process ``pid`` runs on this machine, ours or somebody else's."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it lives, and is somebody else's
-        return True
+    except OSError as error:  # any other than this: it lives, and is somebody else's
+        return not isinstance(error, ProcessLookupError)
     return not _is_zombie(pid)
 
 

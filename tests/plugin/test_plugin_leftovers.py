@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pytest_agenteval.scratch import alive, scratch_prefix
+from pytest_agenteval.scratch import _is_zombie, alive, scratch_prefix
 
 CONFTEST = """
 import os, time, pytest
@@ -157,3 +157,8 @@ def test_temporary_files_of_others_stay(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / f"{machine}{pid}-b" / "copy.duckdb").touch()
     assert scratch_prefix() == own
     assert {path.name for path in tmp_path.iterdir()} == set(stay)
+
+
+def test_a_process_that_is_gone_is_no_zombie() -> None:
+    assert not _is_zombie(10**9)
+    assert not alive(10**9)
