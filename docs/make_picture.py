@@ -13,6 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ARGUMENTS = ["-k", "total_revenue or average_order", "--agent-model", "demo:hasty"]
+OPTIONS = "--color=yes --no-header -p no:random_order"
 COLUMNS = 80
 
 LINE, CHARACTER, MARGIN = 18, 8.0, 16
@@ -43,14 +44,10 @@ def run() -> str:
                 sys.executable,
                 "-m",
                 "pytest",
-                "--color=yes",
-                "--no-header",
-                "-p",
-                "no:random_order",
                 *ARGUMENTS,
             ],
             cwd=project,
-            env=dict(os.environ, COLUMNS=str(COLUMNS)),
+            env=dict(os.environ, COLUMNS=str(COLUMNS), PYTEST_ADDOPTS=OPTIONS),
             capture_output=True,
             text=True,
             check=False,

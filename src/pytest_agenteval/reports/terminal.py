@@ -80,9 +80,17 @@ def terminal_lines(
         *_attempts(document, width),
         *_notes(document, width),
         *([Line(f"results: {one_line(results)}")] if results else []),
-        *(Line(f"next: {one_line(step)}") for step in steps),
+        *(line for step in steps for line in _next(one_line(step), width)),
         last,
     ]
+
+
+def _next(step: str, width: int) -> list[Line]:
+    """``next: COMMAND (what it does)``; a long command stands on a line of its own, to be copied whole."""
+    if width_of(step) + len("next: ") <= width or not step.endswith(")"):
+        return [Line(f"next: {step}")]
+    command, _, what = step.rpartition(" (")
+    return [Line(f"next: {what.removesuffix(')')}:"), Line(f"  {command}")]
 
 
 def suggested_steps(document: Document) -> list[str]:
