@@ -107,21 +107,19 @@ def test_the_analyst_over_the_example(model_url: str, jaffle: Path, style: str) 
     assert any(result["tool_call_count"] for result in results)
 
 
-def test_the_analyst_over_defog_and_extraction(model_url: str, defog: Path) -> None:
-    model = f"openai:{NAME}"
-    asked = run(
-        defog, model_url, "--agent-target", "llm:", "--agent-model", model, "--agent-record", "said.jsonl"
-    )
+@pytest.mark.parametrize("style", STYLES)
+def test_the_analyst_over_defog(model_url: str, defog: Path, style: str) -> None:
+    options = ("--agent-target", "llm:", "--agent-model", f"{style}:{NAME}")
+    asked = run(defog, model_url, *options, "--agent-record", f"{style}.jsonl")
     assert any(result["verdict"] == "passed" for result in asked)
-    for how in ("query", "json"):
-        print(f"extraction: {how}")
-        replay = (
-            "--agent-target",
-            "replay:said.jsonl",
-            "--agent-extract",
-            how,
-            "--agent-extract-model",
-            model,
-        )
-        again = run(defog, model_url, *replay)
-        assert {result["name"] for result in again} == {result["name"] for result in asked}
+    assert any(result["tool_call_count"] for result in asked)
+
+
+@pytest.mark.parametrize("how", ["query", "json"])
+def test_extraction_from_what_it_said(model_url: str, defog: Path, how: str) -> None:
+    """In OpenAI style, whose grammar holds this model to the schema: else it writes until its deadline."""
+    recorded = defog / "openai.jsonl"
+    assert recorded.exists(), "the test of the analyst records what this one replays: run both"
+    options = ("--agent-target", f"replay:{recorded.name}", "--agent-extract", how)
+    again = run(defog, model_url, *options, "--agent-extract-model", f"openai:{NAME}")
+    assert len(again) == min(20, LIMIT)
