@@ -22,7 +22,14 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
-from pytest_agenteval.evidence import evidence_of, names, shown_of, turn_evidence, turn_label, with_all_costs
+from pytest_agenteval.evidence import (
+    column_names,
+    evidence_of,
+    shown_of,
+    turn_evidence,
+    turn_label,
+    with_all_costs,
+)
 from pytest_agenteval.results.verdicts import decide
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -165,7 +172,7 @@ def references_of(bench: Bench) -> tuple[tuple[Reference, ...], tuple[tuple[Refe
         from pytest_agenteval.checks.data import unknown_columns
 
         every = [reference for references in (whole, *of_turns) for reference in references]
-        if (unknown := unknown_columns(case.comparison, names(every))) is not None:
+        if (unknown := unknown_columns(case.comparison, column_names(every))) is not None:
             raise ReferenceFailed(unknown)
     return whole, of_turns
 
@@ -220,7 +227,7 @@ def _judge(
         result = CheckResult("leak", False, leaked, reason="leak")
         return _verdict(draft, [result])
     draft.stage = "extraction"
-    extraction = bench.extract(answer, names(references))
+    extraction = bench.extract(answer, column_names(references))
     draft.facts["extraction"] = extraction
     turns = turn_evidence(bench, answer, of_turns)
     evidence = evidence_of(bench, answer, extraction, references, turns)

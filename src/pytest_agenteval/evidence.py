@@ -50,7 +50,7 @@ class Finder(Protocol):
         """Calls that may have executed others."""
 
 
-def names(references: Iterable[Reference]) -> list[list[str]]:
+def column_names(references: Iterable[Reference]) -> list[list[str]]:
     """The column names of every accepted reference: all that an extraction may know of them."""
     return [reference.table.names for reference in references]
 
@@ -73,7 +73,7 @@ def turn_evidence(
             raise ExtractionFailed(f"{told}, and {turn_label(number, len(turns))} is to be checked")
     made = []
     for turn, part, references in zip(turns, parts, of_turns, strict=False):
-        found = bench.extract(part, names(references))
+        found = bench.extract(part, column_names(references))
         made.append(TurnEvidence(turn.say, part.text, part.tool_calls, found.table, references, found))
     return tuple(made)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pytest_agenteval.cases import values
-from pytest_agenteval.cases.document import Entry, Node, Reader, found, read_text
+from pytest_agenteval.cases.document import Entry, Node, Reader, found, place_of, read_text
 from pytest_agenteval.cases.faults import ParseComparison, comparison_faults, find_key, locate
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.inline import expected_table
@@ -121,8 +121,7 @@ class CaseBuilder:
             fields["context"] = self._filled(entry.value, values.text(reader, entry.value, "context"))
         fields["sql"] = self._sql()
         if (entry := self._entry("sql") or self._entry("sql_file")) is not None:
-            mark = entry.key.start_mark
-            fields["sql_place"] = (mark.line + 1, mark.column + 1)
+            fields["sql_place"] = place_of(entry.key)
         if (entry := self._entry("expected")) is not None:
             if other := self._entry("sql") or self._entry("sql_file"):
                 line = other.key.start_mark.line + 1

@@ -137,6 +137,11 @@ class Reader:
         self.error(node, f"the tag {shown} is not allowed; only plain YAML values are")
 
 
+def place_of(node: Node) -> tuple[int, int]:
+    """Line and column (from 1) of where a node begins."""
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
 def _construct(kind: str, node: Node) -> Any:
     """The value of a typed scalar, or the node itself for a tag that is not a plain YAML type."""
     import yaml

@@ -13,8 +13,7 @@ from pytest_agenteval.table import Table
 
 _NO_PART = frozenset(
     ("path", "line", "column", "name", "id", "description", "tags", "owner", "metadata", "variant_of",
-     "case_hash", "ask_hash",
-     "sql_place")
+     "case_hash", "ask_hash", "sql_place")
 )  # fmt: skip
 _ASKED = ("input", "database", "agent", "caller", "context", "approve", "clarification", "isolate")
 

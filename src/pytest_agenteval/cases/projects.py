@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pytest_agenteval.cases import values
 from pytest_agenteval.cases.connections import Connection, check_type
-from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, read_text
+from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, place_of, read_text
 from pytest_agenteval.cases.faults import ParseComparison, comparison_faults, locate
 from pytest_agenteval.cases.tokens import Secrets, Tokens
 from pytest_agenteval.cases.toml_nodes import TomlNode, as_node, toml_nodes
@@ -186,7 +186,7 @@ class _Reading:
             context_files=self._eager(files.value, values.names, "context_files") if files else ("RULES.md",),
             read_http=self._lazy_map(http.value, "http") if http else dict,
             secrets=self._tokens.secrets,
-            places={name: _place(entry.key) for name, entry in entries.items()},
+            places={name: place_of(entry.key) for name, entry in entries.items()},
         )
 
     def _is_ours(self, name: str, known: Iterable[str]) -> bool:
@@ -376,10 +376,6 @@ class _Reading:
                 if value is not None:
                     known[PRICE_KEYS[name]] = value
         return Prices(**known) if known else None
-
-
-def _place(node: Node) -> tuple[int, int]:
-    return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _model(reader: Reader, node: Node, key: str) -> str | None:

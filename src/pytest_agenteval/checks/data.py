@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_agenteval.checks.running import evidence_of_turn
 from pytest_agenteval.compare import Comparison, ComparisonOptions, compare, parse_options
+from pytest_agenteval.compare.columns import normal
 from pytest_agenteval.databases.statements import outermost_order_by
 from pytest_agenteval.errors import ComparisonFailed
 from pytest_agenteval.types import CheckResult, Evidence, Reference
@@ -101,17 +102,13 @@ def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence
     ``references`` holds the column names of each. A misspelled name would leave its rule out of use.
     """
     names = list(dict.fromkeys(name for reference in references for name in reference))
-    known = set(map(_folded, names))
+    known = set(map(normal, names))
     for option in ("per_column", "column_aliases"):
         for name in comparison.get(option, {}):
-            if names and _folded(name) not in known:
+            if names and normal(name) not in known:
                 hint = did_you_mean(name, names)
                 return f"comparison.{option}: the reference has no column {name!r}{hint}"
     return None
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
 
 
 def _told(found: list[Comparison]) -> int:

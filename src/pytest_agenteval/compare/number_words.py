@@ -103,7 +103,7 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
     finer = [0] * (places < 0 < most) + [places] * (places >= 0 or len(set(xs)) > 2)
     shown = set(map(shortest, ys)) if word == "rounded" else set()
     for mode, places in product(modes, finer):
-        cut = {x: _one_of(shown, x, places) or cut_to(x, places, mode) for x in xs}
+        cut = {x: _rounded_as(shown, x, places, mode) for x in xs}
         vanish = all(not cut[x] for x in xs if x)
         if vanish and (word == "rounded" or all(abs(as_float(x)) < 0.01 for x in xs)):
             continue
@@ -119,13 +119,13 @@ def _cut(scene: PlainScene, position: int, word: str, modes: Sequence[str]) -> D
     return None
 
 
-def _one_of(shown: set[Decimal], x: Number, places: int) -> Decimal | None:
-    """``x`` rounded as the answer shows it: half up, half to even, or in binary, cell by cell."""
+def _rounded_as(shown: set[Decimal], x: Number, places: int, mode: str) -> Decimal:
+    """``x`` as the answer shows it: rounded half up, to even or in binary, cell by cell; else by ``mode``."""
     forms = [cut_to(x, places, mode) for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN)]
     size = as_float(x)
     if abs(size) < 1e300:
         forms += [Decimal(repr(numpy_round(size, places))), Decimal(repr(round(size, places)))]
-    return next((form for form in forms if form in shown), None)
+    return next((form for form in forms if form in shown), cut_to(x, places, mode))
 
 
 def cut_to(x: Number, places: int, mode: str) -> Decimal:
