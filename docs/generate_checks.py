@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_agenteval.checks.base import Check
 from pytest_agenteval.checks.outcome import CLARIFYING_TOOLS
-from pytest_agenteval.checks.phrases import NEGATIONS, PHRASES, VERBS
+from pytest_agenteval.checks.refusal_phrases import NEGATIONS, PHRASES, VERBS
 from pytest_agenteval.checks.registry import default_registry
 
 PAGE = Path(__file__).with_name("checks.md")

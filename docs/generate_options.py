@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_agenteval.option_table import OPTIONS, Option
+from pytest_agenteval.config.options import OPTIONS, Option
 
 PAGE = Path(__file__).with_name("options.md")
 

@@ -14,10 +14,12 @@ from pathlib import Path
 
 CORE = {
     "cases": 100.0,
-    "extract": 100.0,
+    "extraction": 100.0,
     "checks": 100.0,
-    "evaluate": 100.0,
-    "evidence": 100.0,
+    "engine/evaluate": 100.0,
+    "engine/evidence": 100.0,
+    "governance": 100.0,
+    "config": 100.0,
     "results": 100.0,
     "compare": 100.0,
 }
@@ -25,10 +27,10 @@ FLOOR = 90.0
 
 
 def room(path: str) -> str:
-    """``src/pytest_agenteval/cases/loader.py`` lies in ``cases``, ``.../evaluate.py`` is ``evaluate``."""
+    """``src/pytest_agenteval/cases/loader.py`` lies in ``cases``; a module of ``CORE`` stands for itself."""
     parts = Path(path).parts
-    inside = parts[len(parts) - parts[::-1].index("pytest_agenteval") :]
-    return Path(inside[0]).stem
+    inside = Path(*parts[len(parts) - parts[::-1].index("pytest_agenteval") :]).with_suffix("")
+    return inside.as_posix() if inside.as_posix() in CORE else inside.parts[0]
 
 
 def shares(report: dict) -> dict[str, tuple[int, int, list[str]]]:

@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "types",
-    "AgentEvalWarning": "items",
+    "AgentEvalWarning": "plugin.items",
     "Answer": "types",
     "Check": "checks",
     "CheckResult": "types",

@@ -5,6 +5,7 @@ Money in USD, durations in milliseconds, limits in seconds; turns and rows count
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -17,6 +18,9 @@ Stage = Literal["reference", "agent", "extraction", "comparison", "checks", "tim
 Outcome = Literal["answer", "refuse", "clarify", "no_data"]
 Severity = Literal["fail", "warn"]
 CallStatus = Literal["ok", "error"]
+
+MODEL = re.compile(r"[^\s:,]+:\S+")
+"""A model as it is written everywhere: ``provider:model``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class WireAttempt:
+class HttpAttempt:
     """One request on the wire: what was called, how it ended, how long it took (ms)."""
 
     url: str
@@ -83,7 +87,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AttemptLimits:
     """What an attempt may use. ``deadline`` is a ``time.monotonic()`` value, ``timeout`` seconds."""
 
     timeout: float = 300.0
@@ -111,7 +115,7 @@ class Task:
     context: str | None = None
     approve: bool | tuple[str, ...] = False
     clarification: bool = False
-    limits: Limits = Limits()
+    limits: AttemptLimits = AttemptLimits()
     input: Any = None
     conversation: Any = None
     attempt: int = 1
@@ -140,7 +144,7 @@ class Answer:
     finish_reason: str | None = None
     conversation: Any = None
     turns: tuple[Answer, ...] = ()
-    wire_attempts: tuple[WireAttempt, ...] = ()
+    wire_attempts: tuple[HttpAttempt, ...] = ()
     duration_ms: float | None = None
     steps: int | None = None
     logs: str = ""
@@ -246,7 +250,7 @@ class Completion:
     usage: Usage | None = None
     cost: float | None = None
     finish_reason: str | None = None
-    wire_attempts: tuple[WireAttempt, ...] = ()
+    wire_attempts: tuple[HttpAttempt, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -286,7 +290,7 @@ class UnreadCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class Consumption:
     """What an attempt used: tokens, USD, ms, tool calls, statements executed."""
 
     tokens: int | None = None
@@ -361,7 +365,7 @@ class Evidence:
     called: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     steps: int | None = None
-    used: Used = Used()
+    used: Consumption = Consumption()
     tool_calls: tuple[ToolCall, ...] = ()
     statements: tuple[Statement, ...] = ()
     turns: tuple[TurnEvidence, ...] = ()

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_agenteval.agents.calling import AgentRuntime
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import adapt
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent
 from pytest_agenteval.types import Answer, Task, ToolCall, Usage
@@ -134,7 +134,7 @@ def test_an_earlier_alarm_is_left_alone(runtime):
 
 
 def test_watchdog_speaks_while_the_main_thread_is_blocked(runtime, monkeypatch):
-    monkeypatch.setattr("pytest_agenteval.agents.guards.WATCHDOG_GRACE", 0.1)
+    monkeypatch.setattr("pytest_agenteval.agents.runtime.deadlines.WATCHDOG_GRACE", 0.1)
     spoken = []
 
     def agent(prompt):
@@ -153,7 +153,7 @@ def test_watchdog_speaks_while_the_main_thread_is_blocked(runtime, monkeypatch):
 
 
 def test_no_watchdog_for_an_agent_in_time(runtime, monkeypatch):
-    monkeypatch.setattr("pytest_agenteval.agents.guards.WATCHDOG_GRACE", 0.0)
+    monkeypatch.setattr("pytest_agenteval.agents.runtime.deadlines.WATCHDOG_GRACE", 0.0)
     spoken = []
     runtime.call(
         adapt(lambda prompt: "x", "x"), Task(("q",)), timeout=0.1, on_overdue=lambda: spoken.append(1)
@@ -226,7 +226,7 @@ def test_an_agents_own_timeout_error_is_its_error_not_the_deadline(runtime):
 
 
 def test_an_async_agent_that_blocks_the_loop_is_left_and_the_next_gets_a_new_loop(monkeypatch):
-    monkeypatch.setattr("pytest_agenteval.agents.loop.CANCEL_GRACE", 0.2)
+    monkeypatch.setattr("pytest_agenteval.agents.runtime.event_loop.CANCEL_GRACE", 0.2)
     runtime = AgentRuntime(thread=True)
     gate = threading.Event()
 
@@ -626,7 +626,7 @@ def test_what_earlier_turns_gave_stays_known_when_a_later_one_fails(runtime):
 
 
 def test_long_output_is_cut_in_the_middle():
-    from pytest_agenteval.agents.capture import LARGEST, Output
+    from pytest_agenteval.agents.runtime.output_capture import LARGEST, Output
 
     output = Output()
     output.write("a" * LARGEST)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.calling import AgentRuntime
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
-from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.types import Limits, Task
+from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.types import AttemptLimits, Task
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_task_is_json_on_stdin_and_the_answer_json_on_stdout(program):
         databases={"shop": "duckdb:///copy.duckdb"},
         caller={"role": "support"},
         approve=("refund",),
-        limits=Limits(tokens=100),
+        limits=AttemptLimits(tokens=100),
         attempt=2,
     )
     task = json.loads(answer.text)
@@ -244,7 +244,7 @@ def test_nothing_is_left_running():
 
 
 def test_programs_of_overlapping_calls_are_ended_when_the_run_ends(tmp_path):
-    from pytest_agenteval.agents.concurrency import CallPool
+    from pytest_agenteval.agents.runtime.call_pool import CallPool
 
     (tmp_path / "agent.py").write_text(
         "import os, time\nopen(f'pid-{os.getpid()}', 'w').close()\ntime.sleep(60)\n"

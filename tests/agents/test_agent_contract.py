@@ -10,12 +10,12 @@ import pytest
 from werkzeug import Request, Response
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.calling import AgentRuntime
-from pytest_agenteval.agents.replay import Recorder
+from pytest_agenteval.agents.kinds.replay import Recorder
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import adapt, make_agent
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, Limits, Task, ToolCall, Usage
+from pytest_agenteval.types import Answer, AttemptLimits, Task, ToolCall, Usage
 
 MODULE = '''
 """The same agent for every kind: what it is told to do stands in the prompt."""
@@ -139,7 +139,7 @@ def recorded(folder, context, source):
 def call(request):
     runtime = AgentRuntime(thread=request.param == "thread", overlapping=request.param == "overlapping")
     yield lambda agent, *turns, timeout=10.0: runtime.call(
-        agent, Task(turns, model="a:b", limits=Limits(tokens=100)), timeout=timeout, key="contract"
+        agent, Task(turns, model="a:b", limits=AttemptLimits(tokens=100)), timeout=timeout, key="contract"
     )
     runtime.shutdown(0.1)
 

@@ -11,12 +11,12 @@ import pytest
 from werkzeug import Request, Response
 
 from pytest_agenteval.agents.base import AgentContext, unsupported
-from pytest_agenteval.agents.calling import AgentRuntime
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.cases.model import Case, Turn
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.redaction import Redactor
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.types import Task, ToolCall, Usage
 
 CALLER = {"region": "EMEA"}
@@ -32,7 +32,7 @@ def runtime():
 @pytest.fixture
 def ask(httpserver, runtime):
     redactor = Redactor()
-    wire = Wire(retries=2, redact=redactor, first_pause=0.01)
+    wire = HttpClient(retries=2, redact=redactor, first_pause=0.01)
 
     def call(block=None, *turns, path="/ask", timeout=10.0, **more):
         services = {"project": SimpleNamespace(http=block or {}), "models": SimpleNamespace(wire=wire)}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.jsonform import (
+from pytest_agenteval.support.json_codec import (
     answer_from_json,
     answer_to_json,
     clean_text,
@@ -27,7 +27,7 @@ from pytest_agenteval.jsonform import (
     table_to_json,
 )
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, ToolCall, Usage, WireAttempt
+from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
 
 D = decimal.Decimal
 
@@ -314,7 +314,7 @@ def test_answers_in_json_leave_out_what_is_not_known_and_skip_keys_of_later_vers
     answer = Answer(
         text="x",
         usage=Usage(input=3),
-        wire_attempts=(WireAttempt("u", 200, None, 1.5),),
+        wire_attempts=(HttpAttempt("u", 200, None, 1.5),),
         turns=(Answer(text="y"),),
         steps=0,
     )

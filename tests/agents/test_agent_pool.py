@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from pytest_agenteval.agents.concurrency import CallPool, PoolReport
+from pytest_agenteval.agents.runtime.call_pool import CallPool, PoolReport
 
 
 @pytest.fixture

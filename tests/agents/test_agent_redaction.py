@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_agenteval.redaction import MASK, Redactor
+from pytest_agenteval.support.redaction import MASK, Redactor
 
 SECRET = 'ca"nary\\pass wörd/1+2'
 

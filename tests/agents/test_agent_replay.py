@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.calling import AgentRuntime
+from pytest_agenteval.agents.kinds.replay import Recorder, recording_key
 from pytest_agenteval.agents.normalize import normalize
-from pytest_agenteval.agents.replay import Recorder, recording_key
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import make_agent
+from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.settings import Settings
+from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.types import Answer, Task, ToolCall, Usage
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.agents.base import CANNOT, FEATURES, AgentContext, RunnableAgent, cannot
-from pytest_agenteval.agents.checking import http_fault, target_fault
+from pytest_agenteval.agents.target_check import http_fault, target_fault
 from pytest_agenteval.agents.targets import SCHEMES, adapt, make_agent, unsupported
 from pytest_agenteval.cases.model import Case, Turn
-from pytest_agenteval.cases.projects import Project, find_project
+from pytest_agenteval.config.options import TARGETS
+from pytest_agenteval.config.project_file import Project, find_project
+from pytest_agenteval.config.settings import resolve
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.option_table import TARGETS
-from pytest_agenteval.settings import resolve
 from pytest_agenteval.types import Answer, Task
 
 PLACE = "fixture 'agent' (conftest.py:4)"
@@ -198,7 +198,7 @@ def test_an_unknown_scheme_is_a_usage_error_with_what_is_known(target, text):
 def test_every_scheme_has_its_module_and_its_form_in_the_options():
     assert set(TARGETS) == set(SCHEMES)
     for module in SCHEMES.values():
-        assert callable(importlib.import_module(f"pytest_agenteval.agents.{module}").build)
+        assert callable(importlib.import_module(f"pytest_agenteval.agents.kinds.{module}").build)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pytest_agenteval.results.document import Document, write_document
-from pytest_agenteval.results.load import read_document
+from pytest_agenteval.results.document.document import Document, write_document
+from pytest_agenteval.results.document.load import read_document
 
 MARGIN = 1.5
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao" / "results_3cases_2models.json"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.errors import JournalFailed
-from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.journal import Journal
-from pytest_agenteval.results.line_file import LineFile
-from pytest_agenteval.results.records import PlannedItem
+from pytest_agenteval.results.journal.file import JournalFile
+from pytest_agenteval.results.journal.journal import Journal
+from pytest_agenteval.results.journal.records import PlannedItem
+from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.redaction import Redactor
 
 
 def kinds(text: str) -> list[str]:
@@ -94,7 +94,7 @@ def test_a_line_that_does_not_fit_leaves_no_half_line_behind(tmp_path):
 def test_later_lines_follow_into_the_same_file_for_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "run").mkdir()
-    file = LineFile(tmp_path / "run", "gw1")
+    file = JournalFile(tmp_path / "run", "gw1")
     file.write(b"1\n")
     (tmp_path / "run" / "gw1.jsonl").unlink()
     for line in (b"2\n", b"3\n"):

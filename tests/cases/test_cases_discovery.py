@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.cases.discovery import Claim, claim, find, sniff
+from pytest_agenteval.cases.discovery import FileClaim, claim, find, sniff
 
-SNIFFED = Claim("cases", strict=False)
-STRICT = Claim("cases", strict=True)
+SNIFFED = FileClaim("cases", strict=False)
+STRICT = FileClaim("cases", strict=True)
 
 CASES = [
     "prompt: x\n",
@@ -128,8 +128,8 @@ def test_dataset_files_hold_governance_cases(tmp_path: Path) -> None:
     with_cases = write(tmp_path / "datasets" / "shop" / "dataset.yaml", "eval_test_cases:\n- {id: a}\n")
     without = write(tmp_path / "datasets" / "crm" / "dataset.yaml", "version: 1\n")
 
-    assert claim(with_cases, root=tmp_path) == Claim("dataset", strict=False)
-    assert claim(with_cases, root=tmp_path, named=True) == Claim("dataset", strict=True)
+    assert claim(with_cases, root=tmp_path) == FileClaim("dataset", strict=False)
+    assert claim(with_cases, root=tmp_path, named=True) == FileClaim("dataset", strict=True)
     assert claim(without, root=tmp_path) is None
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.cases import document
-from pytest_agenteval.cases.connections import BUILDERS
-from pytest_agenteval.cases.governance import EXPECTED
-from pytest_agenteval.cases.keys import EXPECT_PART, KEYS
-from pytest_agenteval.checks.expect import EXPECT_KEYS
+from pytest_agenteval.cases import yaml_reader as document
+from pytest_agenteval.cases.dataset_cases import EXPECTED
+from pytest_agenteval.cases.fields import EXPECT_PART, KEYS
+from pytest_agenteval.checks.expect_shorthand import EXPECT_KEYS
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.config.connections import BUILDERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cases.md").read_text(encoding="utf-8")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.cases.document import Reader, compose
-from pytest_agenteval.cases.faults import locate
-from pytest_agenteval.validation import Fault
+from pytest_agenteval.cases.fault_locations import locate
+from pytest_agenteval.cases.yaml_reader import Reader, compose
+from pytest_agenteval.support.faults import Fault
 
-Told = Callable[..., list[str]]
+ReadConversation = Callable[..., list[str]]
 
 ERRORS = [
     ("prompt: x\nassertion: []\n", ["2:1: unknown key 'assertion', did you mean 'assertions'?"]),
@@ -320,7 +320,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("text", "problems"), ERRORS, ids=[str(n) for n in range(len(ERRORS))])
 def test_each_fault_names_its_place_and_what_to_do(
-    told: Told, text: str | bytes, problems: list[str]
+    told: ReadConversation, text: str | bytes, problems: list[str]
 ) -> None:
     said = told(text)
 
@@ -328,7 +328,7 @@ def test_each_fault_names_its_place_and_what_to_do(
     assert all("tests/x.yml:" in line for line in said)
 
 
-def test_all_faults_of_a_file_come_at_once_in_file_order(told: Told) -> None:
+def test_all_faults_of_a_file_come_at_once_in_file_order(told: ReadConversation) -> None:
     text = "k: 0\nprompt: NO\nassertions:\n  - {type: rows, equls: 1}\nassertion: []\nmodels: [x]\n"
 
     assert told(text) == [
@@ -340,7 +340,7 @@ def test_all_faults_of_a_file_come_at_once_in_file_order(told: Told) -> None:
     ]
 
 
-def test_an_unknown_key_is_an_error_under_strict(told: Told) -> None:
+def test_an_unknown_key_is_an_error_under_strict(told: ReadConversation) -> None:
     text = "prompt: x\nseverity: high\nx-note: free\n"
 
     said = "tests/x.yml:2:1: unknown key 'severity'; a note of your own is written x-severity"
@@ -348,7 +348,7 @@ def test_an_unknown_key_is_an_error_under_strict(told: Told) -> None:
     assert told(text, strict=True) == [said]
 
 
-def test_several_databases_ask_for_one(told: Told) -> None:
+def test_several_databases_ask_for_one(told: ReadConversation) -> None:
     text = "prompt: x\nsql: SELECT 1\n"
     said = "missing database: the case has sql, and there are several databases: crm, shop"
 
@@ -359,7 +359,7 @@ def test_several_databases_ask_for_one(told: Told) -> None:
     ]
 
 
-def test_a_database_that_only_a_fixture_can_know_is_taken(told: Told) -> None:
+def test_a_database_that_only_a_fixture_can_know_is_taken(told: ReadConversation) -> None:
     text = "prompt: x\ndatabase: later\n"
 
     assert told(text, databases=None) == []
@@ -369,19 +369,19 @@ def test_a_database_that_only_a_fixture_can_know_is_taken(told: Told) -> None:
     ]
 
 
-def test_a_fault_in_defaults_is_told_once(told: Told) -> None:
+def test_a_fault_in_defaults_is_told_once(told: ReadConversation) -> None:
     text = "defaults: {k: none}\ncases:\n  - {name: a, prompt: x}\n  - {name: b, prompt: y}\n"
 
     assert told(text) == ["tests/x.yml:1:15: k: expected a whole number, 1 or more, found 'none'"]
 
 
-def test_defaults_must_be_a_mapping(told: Told) -> None:
+def test_defaults_must_be_a_mapping(told: ReadConversation) -> None:
     assert told("defaults: [a]\ncases: [{prompt: x}]\n") == [
         "tests/x.yml:1:11: defaults: expected a mapping, found a list"
     ]
 
 
-def test_a_foreign_key_beside_cases_is_told(told: Told) -> None:
+def test_a_foreign_key_beside_cases_is_told(told: ReadConversation) -> None:
     text = "cases: [{prompt: x}]\nseverity: high\nx-note: 1\nbudget: {cost: 1}\nversion: 1\n"
 
     assert told(text) == [
@@ -389,7 +389,7 @@ def test_a_foreign_key_beside_cases_is_told(told: Told) -> None:
     ]
 
 
-def test_the_marks_of_the_project_are_no_tags(told: Told) -> None:
+def test_the_marks_of_the_project_are_no_tags(told: ReadConversation) -> None:
     assert told("prompt: x\ntags: slow\n", marks={"slow"}) == [
         "tests/x.yml:2:7: tag 'slow' is a pytest mark; write it under marks:"
     ]
@@ -403,11 +403,11 @@ def test_the_marks_of_the_project_are_no_tags(told: Told) -> None:
         ("prompt: x\nmetadata: &a [*a]\ninput: *a\n", "2:11"),
     ],
 )
-def test_depth_is_limited(told: Told, text: str, where: str) -> None:
+def test_depth_is_limited(told: ReadConversation, text: str, where: str) -> None:
     assert told(text)[0].startswith(f"tests/x.yml:{where}: ")
 
 
-def test_the_C_parser_is_not_fed_an_abyss(told: Told) -> None:
+def test_the_C_parser_is_not_fed_an_abyss(told: ReadConversation) -> None:
     said = told("prompt: x\nmetadata: " + "[" * 100_000)
 
     # older libyaml has no limit of its own: then ours speaks
@@ -417,13 +417,13 @@ def test_the_C_parser_is_not_fed_an_abyss(told: Told) -> None:
     )
 
 
-def test_many_aliases_are_refused(told: Told) -> None:
+def test_many_aliases_are_refused(told: ReadConversation) -> None:
     text = "prompt: x\nmetadata:\n  a: &a 1\n  b: [" + "*a, " * 1001 + "]\n"
 
     assert told(text) == ["tests/x.yml:4:4007: more than 1,000 aliases, the most allowed"]
 
 
-def test_few_aliases_that_multiply_are_refused(told: Told) -> None:
+def test_few_aliases_that_multiply_are_refused(told: ReadConversation) -> None:
     lines = ["prompt: x", "input:", "  l0: &l0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 9)]
 
@@ -431,7 +431,7 @@ def test_few_aliases_that_multiply_are_refused(told: Told) -> None:
     assert "nested deeper than 60 levels, or more than 200,000 values" in said[0]
 
 
-def test_merges_that_multiply_or_loop_are_refused(told: Told) -> None:
+def test_merges_that_multiply_or_loop_are_refused(told: ReadConversation) -> None:
     lines = ["m0: &m0 {a: 1}"]
     lines += [f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 10)}]}}" for n in range(1, 9)]
     lines += ["prompt: x", "<<: *m8"]
@@ -440,7 +440,7 @@ def test_merges_that_multiply_or_loop_are_refused(told: Told) -> None:
     assert "nested deeper than 60 levels" in told("&a\nprompt: x\n<<: *a\n")[0]
 
 
-def test_a_large_file_is_refused(told: Told) -> None:
+def test_a_large_file_is_refused(told: ReadConversation) -> None:
     said = told("prompt: x\n# " + "x" * (2 * 1024 * 1024))
 
     assert said == ["tests/x.yml:1:1: 2,097,164 bytes; a case file may have 2,097,152"]
@@ -464,7 +464,7 @@ def test_a_large_file_is_refused(told: Told) -> None:
         ("prompt: x\nassertions: [{type: value, column: [a]}]\n", "2:36: column: should be text, found ['a']"),
     ],
 )  # fmt: skip
-def test_more_faults(told: Told, text: str, said: str) -> None:
+def test_more_faults(told: ReadConversation, text: str, said: str) -> None:
     assert told(text) == [f"tests/x.yml:{said}"]
 
 

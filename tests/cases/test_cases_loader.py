@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.cases.build import case_id
-from pytest_agenteval.cases.keys import KEYS
+from pytest_agenteval.cases.builder import case_id
+from pytest_agenteval.cases.fields import KEYS
 from pytest_agenteval.cases.loader import LoadedFile, load_cases
 from pytest_agenteval.cases.model import Budget, Case, Mark, PassRule, Turn, Xfail
 from pytest_agenteval.checks.registry import default_registry
@@ -393,7 +393,7 @@ def test_a_file_that_was_only_sniffed_is_ours_when_it_holds_a_case(load: Load) -
 
 
 def test_comparison_options_are_read_by_whoever_compares(load: Load) -> None:
-    from pytest_agenteval.validation import Fault
+    from pytest_agenteval.support.faults import Fault
 
     class Wrong(ValueError):
         faults = (Fault(("rtoll",), "unknown option 'rtoll', did you mean 'rtol'?"), Fault((), "all wrong"))

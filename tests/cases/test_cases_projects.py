@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.cases.projects import find_project
+from pytest_agenteval.config.project_file import find_project
+from pytest_agenteval.config.settings import resolve
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.providers import Prices
-from pytest_agenteval.settings import resolve
+from pytest_agenteval.llm.providers import Prices
 
 NAO = """\
 project_name: shop
@@ -342,7 +342,7 @@ def test_what_only_another_program_knows_is_wrong_only_where_it_is_used(tmp_path
 
 
 def test_comparison_options_have_their_place(tmp_path: Path) -> None:
-    from pytest_agenteval.validation import Fault
+    from pytest_agenteval.support.faults import Fault
 
     def parse(options: object) -> None:
         error = ValueError("x")
@@ -544,7 +544,7 @@ def test_secrets_stay_out_of_the_representation(tmp_path: Path) -> None:
 
 def test_a_project_without_a_file_loads_no_yaml(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from pytest_agenteval.cases.projects import find_project\n"
+        "import sys; from pathlib import Path; from pytest_agenteval.config.project_file import find_project\n"
         f"find_project(Path({str(tmp_path)!r})); print('yaml' in sys.modules)"
     )
     ran = subprocess.run(

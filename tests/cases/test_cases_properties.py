@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.cases.build import case_id
+from pytest_agenteval.cases.builder import case_id
 from pytest_agenteval.cases.discovery import sniff
-from pytest_agenteval.cases.keys import KEYS
+from pytest_agenteval.cases.fields import KEYS
 from pytest_agenteval.cases.loader import load_cases
-from pytest_agenteval.cases.projects import find_project
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.config.project_file import find_project
 from pytest_agenteval.errors import SettingsError
 
 EXAMPLES = [

@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_agenteval.cases.keys import FILE_KEYS, KEYS
+from pytest_agenteval.cases.fields import FILE_KEYS, KEYS
+from pytest_agenteval.cases.json_schema import case_schema
 from pytest_agenteval.cases.loader import LoadedFile
-from pytest_agenteval.cases.schema import case_schema
 from pytest_agenteval.checks.registry import default_registry
 from pytest_agenteval.cli import main
 from pytest_agenteval.compare import ComparisonOptions

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from pytest_agenteval.cli import main
-from pytest_agenteval.cli.place import find_root
+from pytest_agenteval.config.location import find_root
 from pytest_agenteval.errors import SettingsError
 
 

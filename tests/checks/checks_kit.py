@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_agenteval.checks import default_registry, run_check
-from pytest_agenteval.checks.running import first_cell
+from pytest_agenteval.checks.runner import first_cell
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import CheckResult, Completion, Evidence, Statement, ToolCall, Usage, Used
+from pytest_agenteval.types import CheckResult, Completion, Consumption, Evidence, Statement, ToolCall, Usage
 
 SHOP: Mapping[str, Sequence[str]] = {
     "main.customers": ("id", "first_name", "last_name", "email", "signup_date"),
@@ -73,7 +73,7 @@ def evidence(
         "tool_calls": tuple(calls),
         "called": tuple(entry.name for entry in calls),
         "asked": tuple(entry.name for entry in calls if entry.asked),
-        "used": Used(tool_calls=len(calls), sql_queries=len(statements)),
+        "used": Consumption(tool_calls=len(calls), sql_queries=len(statements)),
         "services": House(),
     }
     if isinstance(more.get("table"), Table):

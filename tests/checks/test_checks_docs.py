@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.checks.policy.applying import CHECKS
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.governance.policy_checks import CHECKS
 
 DOCS = Path(__file__).parents[2] / "docs"
 REGISTRY = default_registry()

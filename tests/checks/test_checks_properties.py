@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pytest_agenteval.checks import default_registry
 from pytest_agenteval.checks.grounding import ungrounded
 from pytest_agenteval.checks.leak import WINDOW, leaked
-from pytest_agenteval.checks.numbers import all_numbers, quantities
 from pytest_agenteval.checks.outcome import observation
-from pytest_agenteval.checks.phrases import asks, declines
-from pytest_agenteval.checks.sqltree import rules
-from pytest_agenteval.checks.sqltree.rules import examine
+from pytest_agenteval.checks.refusal_phrases import asks, declines
+from pytest_agenteval.checks.sql import rules
+from pytest_agenteval.checks.sql.rules import examine
+from pytest_agenteval.checks.text_numbers import all_numbers, quantities
+from pytest_agenteval.support.faults import Fault
 from pytest_agenteval.types import Answer, Statement
-from pytest_agenteval.validation import Fault
 
 REGISTRY = default_registry()
 WORDS = sorted({field for kind in REGISTRY.types for field in REGISTRY.model(kind).model_fields} | {"pass"})

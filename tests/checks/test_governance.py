@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from checks_kit import House, call, evidence, faults, judged, parsed, table
 
-from pytest_agenteval.checks.policy.files import load_governance
-from pytest_agenteval.checks.policy.scorecard import project_scorecard, scorecard
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.governance.files import load_governance
+from pytest_agenteval.governance.scorecard import project_scorecard, scorecard
 from pytest_agenteval.types import UnreadCall
 
 BUNDLE = """\

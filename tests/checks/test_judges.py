@@ -9,12 +9,12 @@ from checks_kit import House, Judge, call, evidence, faults, judged, table
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from pytest_agenteval.checks.judges import FACTUALITY_SYSTEM, RULE_SYSTEM
-from pytest_agenteval.checks.judging import as_json, result_cells, table_cells
+from pytest_agenteval.checks.judge.ask import as_json, result_cells, table_cells
+from pytest_agenteval.checks.judge.checks import FACTUALITY_SYSTEM, RULE_SYSTEM
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, JudgeFailed
 from pytest_agenteval.llm.client import make_model
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.providers import Provider
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.providers import Provider
 from pytest_agenteval.types import Answer, TurnEvidence
 
 
@@ -336,7 +336,7 @@ def test_a_judge_behind_an_endpoint(httpserver: HTTPServer):
 
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(answer)
     provider = Provider.fixed("local", httpserver.url_for("/v1"), "key")
-    wire = Wire(retries=0)
+    wire = HttpClient(retries=0)
     judge = make_model("local:small", wire=wire, providers=[provider], environ={})
     result = judged(seen(judge, ATTACKS[0]), type="factuality", expected="5", samples=3)
     assert result.passed
@@ -352,6 +352,6 @@ def test_a_judge_behind_an_endpoint(httpserver: HTTPServer):
 def test_an_endpoint_that_is_down_is_an_error_of_the_check(httpserver: HTTPServer):
     httpserver.expect_request("/v1/chat/completions").respond_with_json({"error": "no"}, status=400)
     provider = Provider.fixed("local", httpserver.url_for("/v1"), "key")
-    judge = make_model("local:small", wire=Wire(retries=0), providers=[provider], environ={})
+    judge = make_model("local:small", wire=HttpClient(retries=0), providers=[provider], environ={})
     with pytest.raises(JudgeFailed, match="judge local:small: "):
         judged(seen(judge), type="judge", rule="x")

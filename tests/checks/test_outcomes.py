@@ -9,7 +9,7 @@ import pytest
 from checks_kit import House, Judge, call, evidence, parsed, table
 
 from pytest_agenteval.checks.outcome import judge_outcome, observation, observe, outcome_result, question
-from pytest_agenteval.checks.phrases import NEGATIONS, PHRASES, VERBS, asks, declines
+from pytest_agenteval.checks.refusal_phrases import NEGATIONS, PHRASES, VERBS, asks, declines
 from pytest_agenteval.errors import JudgeFailed
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Extraction, Reference, ToolCall

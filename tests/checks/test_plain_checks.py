@@ -13,11 +13,11 @@ from checks_kit import House, call, evidence, faults, judged, table
 
 from pytest_agenteval.cases.model import Budget
 from pytest_agenteval.checks import run_check
-from pytest_agenteval.checks.cells import is_null
+from pytest_agenteval.checks.table import is_null
 from pytest_agenteval.checks.usage import budget_check
 from pytest_agenteval.errors import CheckFailed
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Used
+from pytest_agenteval.types import Consumption
 
 # --- text -------------------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ def test_a_chart_must_have_been_drawn():
 
 # --- budget -----------------------------------------------------------------------------------------
 
-USED = Used(tokens=61_200, cost=0.5, duration_ms=1200.0, tool_calls=8, sql_queries=3)
+USED = Consumption(tokens=61_200, cost=0.5, duration_ms=1200.0, tool_calls=8, sql_queries=3)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,10 @@ def test_a_budget_of_what_is_not_known_is_an_error():
     with pytest.raises(
         CheckFailed, match=r"budget: cost not known; give the model's prices in the project file"
     ):
-        judged(evidence(used=Used(tokens=5)), type="budget", tokens=5, cost=1)
-    assert judged(evidence(used=Used(tool_calls=9)), type="budget", tool_calls=5, cost=1).passed is False
+        judged(evidence(used=Consumption(tokens=5)), type="budget", tokens=5, cost=1)
+    assert (
+        judged(evidence(used=Consumption(tool_calls=9)), type="budget", tool_calls=5, cost=1).passed is False
+    )
     assert faults(type="budget")[0].startswith("budget checks nothing: give at least one of tokens, cost")
 
 

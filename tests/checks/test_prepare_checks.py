@@ -9,9 +9,9 @@ import pytest
 from checks_kit import parsed
 
 from pytest_agenteval.cases.model import Budget, Case, Turn
-from pytest_agenteval.checks.running import prepare_checks
+from pytest_agenteval.checks.runner import prepare_checks
 from pytest_agenteval.errors import CheckFailed, JudgeFailed, SettingsError
-from pytest_agenteval.resolving import load_object
+from pytest_agenteval.support.importing import load_object
 
 
 class Project:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from checks_kit import House, evidence, judged
 
-from pytest_agenteval.checks.sqltree.names import columns_of, has_column
-from pytest_agenteval.checks.sqltree.rules import examine
+from pytest_agenteval.checks.sql.names import columns_of, has_column
+from pytest_agenteval.checks.sql.rules import examine
 from pytest_agenteval.types import Statement
 
 DEFOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "defog"

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pytest_agenteval.checks.policy.findings import validate
 from pytest_agenteval.cli import main
+from pytest_agenteval.governance.validate import validate
 
 GOOD = {
     "datasets/shop/dataset.yaml": """\

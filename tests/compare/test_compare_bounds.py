@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pytest_agenteval.compare import compare, comparing, parse_options, render
+from pytest_agenteval.compare import compare, parse_options, render
+from pytest_agenteval.compare import tables as comparing
 from pytest_agenteval.table import Table
 
 SELF: list = []
@@ -84,7 +85,8 @@ def test_near_ties_in_a_small_table():
 
 @pytest.mark.usefixtures("path")
 def test_ties_beyond_the_bound_are_named(monkeypatch):
-    from pytest_agenteval.compare import pairing, vector_near
+    from pytest_agenteval.compare.array_engine import near_pairs as vector_near
+    from pytest_agenteval.compare.python_engine import matching as pairing
 
     monkeypatch.setattr(pairing, "MOST_TESTS", 50)
     monkeypatch.setattr(vector_near, "MOST_EDGES", 50)
@@ -141,7 +143,7 @@ def test_many_near_numbers_in_a_small_table(step, noise, options):
 
 
 def test_plain_values_are_handed_to_arrays_wherever_the_work_grows(monkeypatch):
-    from pytest_agenteval.compare import pairing
+    from pytest_agenteval.compare.python_engine import matching as pairing
 
     keys, values = [f"k{i}" for i in range(12)], [float(i * i) for i in range(12)]
     expected = Table.from_rows(["k", "v"], list(zip(keys, values, strict=True)), ["VARCHAR", "DOUBLE"])
@@ -157,7 +159,7 @@ def test_plain_values_are_handed_to_arrays_wherever_the_work_grows(monkeypatch):
 
 
 def test_a_hash_collision_falls_back_to_exact_ids(monkeypatch):
-    from pytest_agenteval.compare import vector_match
+    from pytest_agenteval.compare.array_engine import matching as vector_match
 
     monkeypatch.setattr(comparing, "PLAIN_CELLS", -1)
     monkeypatch.setattr(vector_match, "hash_rows", lambda keys, rows: np.zeros(rows, np.uint64))

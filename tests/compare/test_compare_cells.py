@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pytest_agenteval.compare import compare, comparing, parse_options
+from pytest_agenteval.compare import compare, parse_options
+from pytest_agenteval.compare import tables as comparing
 from pytest_agenteval.table import Table
 
 UUID = uuid.UUID("3f2504e0-4f89-11d3-9a0c-0305e82c3301")

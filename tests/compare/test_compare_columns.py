@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pytest_agenteval.compare import compare, comparing, parse_options
+from pytest_agenteval.compare import compare, parse_options
+from pytest_agenteval.compare import tables as comparing
 from pytest_agenteval.table import Column, Table
 
 
@@ -145,7 +146,8 @@ def test_look_alike_columns_that_do_not_fit_end_in_a_verdict(size):
 
 
 def test_a_search_at_its_bound_says_so(monkeypatch):
-    from pytest_agenteval.compare import search, vector_search
+    from pytest_agenteval.compare.array_engine import column_search as vector_search
+    from pytest_agenteval.compare.python_engine import column_search as search
 
     monkeypatch.setattr(vector_search, "BUDGET", 0)
     monkeypatch.setattr(search, "SEARCH_BUDGET", 0)

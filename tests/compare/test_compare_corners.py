@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
-from pytest_agenteval.compare import vector_rule
+from pytest_agenteval.compare.array_engine import number_rule as vector_rule
 from pytest_agenteval.compare.render import render
 
 

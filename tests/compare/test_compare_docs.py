@@ -45,7 +45,7 @@ def test_every_word_is_documented_in_order():
     assert words == WORDS
     source = "".join(
         path.read_text(encoding="utf-8")
-        for path in (Path(__file__).parents[2] / "src/pytest_agenteval/compare").glob("*.py")
+        for path in (Path(__file__).parents[2] / "src/pytest_agenteval/compare").rglob("*.py")
     )
     assert all(f'"{word}"' in source for word in WORDS)
 

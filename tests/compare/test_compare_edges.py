@@ -8,13 +8,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pytest_agenteval.compare import compare, comparing, parse_options, render
-from pytest_agenteval.compare.kinds import ANY, Kind, kind_of, kind_of_values
-from pytest_agenteval.compare.nulls import is_null, plain
-from pytest_agenteval.compare.order import order_indexes
+from pytest_agenteval.compare import compare, parse_options, render
+from pytest_agenteval.compare import tables as comparing
+from pytest_agenteval.compare.ordering import order_indexes
 from pytest_agenteval.compare.result import MappedColumn
-from pytest_agenteval.compare.spelling import plain_form
-from pytest_agenteval.compare.text import visible
+from pytest_agenteval.compare.values.canonical import plain_form
+from pytest_agenteval.compare.values.sql_types import ANY, Kind, kind_of, kind_of_values
+from pytest_agenteval.support.scalars import is_null, plain
+from pytest_agenteval.support.text import visible
 from pytest_agenteval.table import Table
 
 

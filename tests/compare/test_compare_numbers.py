@@ -10,25 +10,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.compare.cells import Reading, read_cell
-from pytest_agenteval.compare.kinds import kind_of
-from pytest_agenteval.compare.numbers import (
+from pytest_agenteval.compare.array_engine.arrays import KeyCoder, ToleranceNumbers
+from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule
+from pytest_agenteval.compare.array_engine.reading import read_side
+from pytest_agenteval.compare.options import ColumnOptions
+from pytest_agenteval.compare.values.cells import ColumnReading, read_cell
+from pytest_agenteval.compare.values.numbers import (
     CLOSE,
     EXACT,
     NO,
     ROUNDED,
+    Float32,
     NumberRule,
-    Single,
     fits_single,
     numpy_round,
     read_number,
     shortest,
     shown_decimals,
 )
-from pytest_agenteval.compare.options import ColumnOptions
-from pytest_agenteval.compare.vector_read import read_side
-from pytest_agenteval.compare.vector_rule import VectorRule
-from pytest_agenteval.compare.vectors import Coder, Numbers
+from pytest_agenteval.compare.values.sql_types import kind_of
 
 DEFAULT = ColumnOptions()
 D = Decimal
@@ -75,9 +75,9 @@ def test_shown_decimals(value, decimals):
 
 
 def test_short_forms_of_32_bit_floats():
-    assert shortest(Single(np.float32(0.1).item())) == D("0.1")
-    assert shortest(Single(np.float32(3.4028235e38).item())) == D("3.4028235e38")
-    assert shown_decimals(Single(np.float32(0.03).item())) == 2
+    assert shortest(Float32(np.float32(0.1).item())) == D("0.1")
+    assert shortest(Float32(np.float32(3.4028235e38).item())) == D("3.4028235e38")
+    assert shown_decimals(Float32(np.float32(0.03).item())) == 2
     assert not fits_single(0.1)
     assert not fits_single(1e300)
 
@@ -139,15 +139,15 @@ KIND = {"float": "DOUBLE", "decimal": "DECIMAL(18,6)", "single": "FLOAT"}
 def test_arrays_grade_like_single_numbers(pairs, options, mine, theirs):
     left = FORMS[mine]([x for x, _ in pairs])
     right = FORMS[theirs]([y for _, y in pairs])
-    reading = Reading.of(kind_of(KIND[mine]), options)
+    reading = ColumnReading.of(kind_of(KIND[mine]), options)
     other = replace(reading, single=theirs == "single")
     xs = [read_cell(value, reading)[1][0] for value in left]
     ys = [read_cell(value, other)[1][0] for value in right]
     rule = NumberRule.of(options, xs, ys)
     wanted = [rule.grade(x, y) for x, y in zip(xs, ys, strict=True)]
-    coder = Coder()
+    coder = KeyCoder()
     sides = read_side(ARRAYS[mine](left), reading, coder), read_side(ARRAYS[theirs](right), other, coder)
-    arrays = VectorRule(options, sides[0].numbers[0], sides[1].numbers[0])
+    arrays = ArrayNumberRule(options, sides[0].numbers[0], sides[1].numbers[0])
     rows = np.arange(len(pairs))
     assert arrays.grade(rows, rows).tolist() == wanted
     stopped = arrays.grade(rows, rows, stop=True)
@@ -158,8 +158,8 @@ def test_arrays_grade_like_single_numbers(pairs, options, mine, theirs):
 def test_what_a_column_shows_is_measured_exactly(decimals):
     values = [1.5, 0.12, 1e-20, 12345.678, 0.1 + 0.2, 1e15 + 0.5, float(2**60)]
     for value in values:
-        numbers = Numbers(np.array([value] * 1500))
+        numbers = ToleranceNumbers(np.array([value] * 1500))
         assert numbers.shows_at_most(decimals) == (shown_decimals(value) <= decimals), value
-    scaled = Numbers(np.array([1.25, 3.0]), scaled=np.array([12500, 30000]), scale=4)
+    scaled = ToleranceNumbers(np.array([1.25, 3.0]), scaled=np.array([12500, 30000]), scale=4)
     assert [scaled.shows_at_most(k) for k in (0, 1, 2, 4, 9)] == [False, False, True, True, True]
     assert math.isclose(float(scaled.at(0)), 1.25)

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.compare import compare, comparing, parse_options, render
-from pytest_agenteval.compare.numbers import NO, NumberRule
+from pytest_agenteval.compare import compare, parse_options, render
+from pytest_agenteval.compare import tables as comparing
+from pytest_agenteval.compare.values.numbers import NO, NumberRule
 from pytest_agenteval.table import Table
 
 spec = importlib.util.spec_from_file_location("compare_tables", Path(__file__).with_name("compare_tables.py"))

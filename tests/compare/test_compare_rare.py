@@ -11,31 +11,34 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
-from pytest_agenteval.compare import (
-    compare,
-    comparing,
-    parse_options,
-    vector_match,
-    vector_near,
-    vector_search,
+from pytest_agenteval.compare import compare, parse_options
+from pytest_agenteval.compare import tables as comparing
+from pytest_agenteval.compare.array_engine import (
+    column_search as vector_search,
 )
-from pytest_agenteval.compare.kinds import kind_of
-from pytest_agenteval.compare.nulls import is_null
-from pytest_agenteval.compare.numbers import (
-    Single,
+from pytest_agenteval.compare.array_engine import (
+    matching as vector_match,
+)
+from pytest_agenteval.compare.array_engine import (
+    near_pairs as vector_near,
+)
+from pytest_agenteval.compare.array_engine.arrays import ToleranceNumbers
+from pytest_agenteval.compare.array_engine.engine import ArrayEngine
+from pytest_agenteval.compare.array_engine.reading import _Spread
+from pytest_agenteval.compare.render import render
+from pytest_agenteval.compare.result import MappedColumn
+from pytest_agenteval.compare.values.canonical import label
+from pytest_agenteval.compare.values.numbers import (
+    Float32,
     fits_single,
     numpy_round,
     read_number,
     shortest,
     shown_decimals,
 )
-from pytest_agenteval.compare.render import render
-from pytest_agenteval.compare.result import MappedColumn
-from pytest_agenteval.compare.spelling import label
-from pytest_agenteval.compare.text import fitted
-from pytest_agenteval.compare.vector_engine import VectorEngine
-from pytest_agenteval.compare.vector_read import _Spread
-from pytest_agenteval.compare.vectors import Numbers
+from pytest_agenteval.compare.values.sql_types import kind_of
+from pytest_agenteval.support.scalars import is_null
+from pytest_agenteval.support.text import fitted
 
 
 def arrays_only(expected: Any, actual: Any, **options: Any) -> Any:
@@ -54,8 +57,8 @@ def test_numbers_at_the_edges_of_their_types() -> None:
     assert not fits_single(-1e300)
     assert fits_single(float("-inf"))
     assert not fits_single(0.1)
-    assert shortest(Single(float(np.float32(0.1)))) == Decimal("0.1")
-    assert shortest(Single(float(np.finfo(np.float32).max))) == Decimal("3.4028235E+38")
+    assert shortest(Float32(float(np.float32(0.1)))) == Decimal("0.1")
+    assert shortest(Float32(float(np.finfo(np.float32).max))) == Decimal("3.4028235E+38")
     assert shown_decimals(float("inf")) == 0
     assert numpy_round(1e308, 10) == 1e308
     assert numpy_round(125.0, -1) == 120.0
@@ -329,7 +332,7 @@ def test_many_numbers_are_graded_part_by_part(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_set_without_rows_has_no_partners() -> None:
-    engine = VectorEngine(one("DOUBLE", [1.0]), one(None, [1.0]), parse_options({"duplicates": "set"}))
+    engine = ArrayEngine(one("DOUBLE", [1.0]), one(None, [1.0]), parse_options({"duplicates": "set"}))
     matcher = engine.matcher([(0, 0)])
     assert matcher.pair_sets().matched
     found = matcher.pair_sets(np.zeros(0, np.int64))
@@ -365,14 +368,17 @@ def test_exact_numbers_are_told_by_the_row_that_holds_them() -> None:
 @pytest.mark.parametrize(
     ("numbers", "shown"),
     [
-        (Numbers(np.array([1.5, 2.25])), {1: False, 2: True, 30: True}),
-        (Numbers(np.array([1e-25])), {24: False, 25: True}),
-        (Numbers(np.array([0.1, 2.0], np.float32).astype(float), single=True), {0: False, 1: True}),
-        (Numbers(np.array([1e17 / 3])), {0: True}),
-        (Numbers(np.array([9.1e13 + 1 / 64])), {1: False, 2: True}),
-        (Numbers(np.array([1.2]), scaled=np.array([120]), scale=2), {0: False, 1: True, 2: True, 3: True}),
-        (Numbers(np.array([1.5]), given=[Decimal("1.50")]), {0: False, 1: True}),
+        (ToleranceNumbers(np.array([1.5, 2.25])), {1: False, 2: True, 30: True}),
+        (ToleranceNumbers(np.array([1e-25])), {24: False, 25: True}),
+        (ToleranceNumbers(np.array([0.1, 2.0], np.float32).astype(float), single=True), {0: False, 1: True}),
+        (ToleranceNumbers(np.array([1e17 / 3])), {0: True}),
+        (ToleranceNumbers(np.array([9.1e13 + 1 / 64])), {1: False, 2: True}),
+        (
+            ToleranceNumbers(np.array([1.2]), scaled=np.array([120]), scale=2),
+            {0: False, 1: True, 2: True, 3: True},
+        ),
+        (ToleranceNumbers(np.array([1.5]), given=[Decimal("1.50")]), {0: False, 1: True}),
     ],
 )
-def test_how_many_decimals_a_column_shows(numbers: Numbers, shown: dict[int, bool]) -> None:
+def test_how_many_decimals_a_column_shows(numbers: ToleranceNumbers, shown: dict[int, bool]) -> None:
     assert {decimals: numbers.shows_at_most(decimals) for decimals in shown} == shown

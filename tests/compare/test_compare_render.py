@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.compare import compare, parse_options, render
-from pytest_agenteval.compare.text import cells
+from pytest_agenteval.support.text import cells
 from pytest_agenteval.table import Table
 
 HERE = Path(__file__).parent

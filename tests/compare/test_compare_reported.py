@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pytest_agenteval.compare import Comparison, compare, comparing, parse_options
+from pytest_agenteval.compare import Comparison, compare, parse_options
+from pytest_agenteval.compare import tables as comparing
 from pytest_agenteval.table import Column, Table
 
 Judge = Callable[..., Comparison]

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pytest_agenteval.compare import compare, comparing, parse_options
+from pytest_agenteval.compare import compare, parse_options
+from pytest_agenteval.compare import tables as comparing
 from pytest_agenteval.compare.result import Comparison
 from pytest_agenteval.table import Column, Table
 

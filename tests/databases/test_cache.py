@@ -21,8 +21,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.databases import Databases, cache, serial
-from pytest_agenteval.databases.cache import ReferenceCache
+from pytest_agenteval.databases import Databases
+from pytest_agenteval.databases import codec as serial
+from pytest_agenteval.databases import reference_cache as cache
+from pytest_agenteval.databases.reference_cache import ReferenceCache
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.table import Column, Table
 

@@ -14,8 +14,9 @@ import pytest
 import sqlalchemy
 import sqlglot
 
-from pytest_agenteval.databases import Databases, alchemy, redacted, sources
-from pytest_agenteval.databases.reading import decimal_type, type_of
+from pytest_agenteval.databases import Databases, redacted, sources
+from pytest_agenteval.databases import sqlalchemy_engine as alchemy
+from pytest_agenteval.databases.limits import decimal_type, type_of
 from pytest_agenteval.errors import DatabaseError
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.databases import Databases
-from pytest_agenteval.databases.columns import sqlite_column, sqlite_types
+from pytest_agenteval.databases.column_types import sqlite_column, sqlite_types
 from pytest_agenteval.errors import DatabaseError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from pytest_agenteval.databases.duck import fetch
+from pytest_agenteval.databases.duckdb_engine import fetch
 
 
 @pytest.mark.parametrize("rows", [2_000, 2_001, 2_048, 2_049, 5_000])

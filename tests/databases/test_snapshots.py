@@ -17,7 +17,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from pytest_agenteval.databases import Databases, copier
+from pytest_agenteval.databases import Databases
+from pytest_agenteval.databases import file_copy as copier
 from pytest_agenteval.databases.snapshots import locked
 from pytest_agenteval.errors import DatabaseError
 

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from pytest_agenteval.databases.statements import bare, first_word, outermost_order_by, require_one_select
+from pytest_agenteval.databases.select_only import bare, first_word, outermost_order_by, require_one_select
 from pytest_agenteval.errors import DatabaseError
 
 
@@ -144,6 +144,6 @@ def test_the_plain_path_loads_nothing_heavy(tmp_path):
 
 
 def test_importing_databases_loads_no_driver():
-    code = "import sys, pytest_agenteval.databases, pytest_agenteval.extract; print(*sys.modules)"
+    code = "import sys, pytest_agenteval.databases, pytest_agenteval.extraction; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"duckdb", "pyarrow", "numpy", "sqlalchemy", "sqlglot", "httpx"} & set(done.stdout.split())

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from pytest_agenteval.agents.replay import recording_line
+from pytest_agenteval.agents.kinds.replay import recording_line
 from pytest_agenteval.types import Answer, Task, ToolCall, Usage
 
 MODEL = "local:qwen2.5-coder-1.5b"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.cases.loader import load_cases
-from pytest_agenteval.cases.projects import find_project
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.config.project_file import find_project
 from pytest_agenteval.errors import SettingsError
 
 

@@ -18,7 +18,7 @@ from docs_blocks import PAGES, ROOT, Block, blocks
 from user_run import copy_of_the_example, environment
 
 from pytest_agenteval.cli import COMMANDS
-from pytest_agenteval.option_table import OPTIONS
+from pytest_agenteval.config.options import OPTIONS
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # Words that look like options and are none: variables of ours that are secrets, and the names of things.

@@ -11,6 +11,7 @@ import pytest
 from pytest_agenteval.cases.loader import load_cases
 from pytest_agenteval.cases.model import PassRule
 from pytest_agenteval.checks.registry import default_registry
+from pytest_agenteval.engine.evaluate import CaseSteps, evaluate
 from pytest_agenteval.errors import (
     AgentFailed,
     AgentTimeout,
@@ -20,7 +21,6 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
-from pytest_agenteval.evaluate import Bench, evaluate
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
     Answer,
@@ -84,7 +84,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[CaseResult, list[Attempt]]]:
             "services": House(),
             "comparison": {},
         }
-        made = evaluate(Bench(case=loaded.cases[0], k=k, rule=PassRule(), **(plain | steps)))
+        made = evaluate(CaseSteps(case=loaded.cases[0], k=k, rule=PassRule(), **(plain | steps)))
         return made, told
 
     return call

@@ -12,16 +12,16 @@ import pytest
 from rawserver import http
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.calling import AgentRuntime
-from pytest_agenteval.agents.context_files import find_context_files, read_context
+from pytest_agenteval.agents.kinds.context_files import find_context_files, read_context
+from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.databases import Databases
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, BudgetSpent, SettingsError
 from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.client import Models
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.providers import Prices, Provider
-from pytest_agenteval.types import Answer, Limits, Task
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.providers import Prices, Provider
+from pytest_agenteval.types import Answer, AttemptLimits, Task
 
 QUERY = ("execute_sql", {"sql_query": "SELECT sum(amount) AS total FROM orders"})
 
@@ -47,7 +47,7 @@ class House:
     def __init__(self, root: Path, raw) -> None:
         self.root = root
         self.raw = raw
-        self.wire = Wire(retries=0)
+        self.wire = HttpClient(retries=0)
         with duckdb.connect(root / "shop.duckdb") as shop:
             shop.execute("CREATE TABLE orders(id INTEGER, amount DECIMAL(10,2), placed DATE)")
             shop.execute(
@@ -65,7 +65,7 @@ class House:
         return make_agent("llm:", AgentContext(root=self.root, environ={}, services=services))
 
     def ask(self, prompt: str = "Total?", ledger: Ledger | None = None, **more) -> Answer:
-        limits = more.pop("limits", Limits(deadline=time.monotonic() + 20))
+        limits = more.pop("limits", AttemptLimits(deadline=time.monotonic() + 20))
         return self.agent(ledger).agent.run(Task((prompt,), model="openai:m", limits=limits, **more))
 
 
@@ -288,10 +288,10 @@ def test_a_conversation_remembers_rows(house, raw) -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(tokens=150), Limits(cost=0.00015), Limits(tool_calls=1)],
+    [AttemptLimits(tokens=150), AttemptLimits(cost=0.00015), AttemptLimits(tool_calls=1)],
     ids=["tokens", "cost", "calls"],
 )
-def test_an_attempt_past_its_own_budget_stops(house, raw, limits: Limits) -> None:
+def test_an_attempt_past_its_own_budget_stops(house, raw, limits: AttemptLimits) -> None:
     raw.says(then=said(None, QUERY))
     answer = house.ask(limits=limits)
     assert (answer.finish_reason, answer.steps) == ("budget", 2)
@@ -323,7 +323,7 @@ def test_the_deadline_covers_all_turns(house, raw) -> None:
     raw.says(said(None, QUERY), raw.hang)
     began = time.monotonic()
     with pytest.raises(AgentTimeout) as caught:
-        house.ask(limits=Limits(deadline=time.monotonic() + 1.5))
+        house.ask(limits=AttemptLimits(deadline=time.monotonic() + 1.5))
     assert 1.4 < time.monotonic() - began < 2
     assert len(caught.value.answer.tool_calls) == 1
 

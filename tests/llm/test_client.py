@@ -9,8 +9,8 @@ from rawserver import http
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, SettingsError
 from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.client import json_part, make_model
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.providers import Prices, Provider
 from pytest_agenteval.types import ToolCall, Usage
 
 ASK = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
@@ -25,7 +25,7 @@ TOOLS = [{"name": "execute_sql", "description": "runs", "parameters": {"type": "
 
 @pytest.fixture
 def wire():
-    made = Wire(first_pause=0.02)
+    made = HttpClient(first_pause=0.02)
     yield made
     made.close()
 

@@ -4,12 +4,12 @@ import pytest
 
 from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.llm.file_budget import FileBudget
-from pytest_agenteval.llm.store import Store, is_alive
+from pytest_agenteval.support.shared_state import SharedState, is_alive
 
 
 @pytest.fixture(params=["memory", "file"])
-def store(request, tmp_path) -> Store:
-    return Store(tmp_path / "run" / "budget.json" if request.param == "file" else None)
+def store(request, tmp_path) -> SharedState:
+    return SharedState(tmp_path / "run" / "budget.json" if request.param == "file" else None)
 
 
 def spend(budget: FileBudget, **amounts: float | None) -> None:

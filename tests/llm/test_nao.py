@@ -9,14 +9,14 @@ import pytest
 from rawserver import http
 
 from pytest_agenteval.agents.base import AgentContext
-from pytest_agenteval.agents.nao import Login, build, login_for_workers
+from pytest_agenteval.agents.kinds.nao import Login, build, login_for_workers
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import Models
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.providers import Prices, Provider
-from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.types import Limits, Task, Usage
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.providers import Prices, Provider
+from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.types import AttemptLimits, Task, Usage
 
 FIXTURES = Path(__file__).parents[1] / "data" / "nao"
 LOGIN = {"NAO_USERNAME": "admin@example.com", "NAO_PASSWORD": "password123"}
@@ -37,10 +37,10 @@ RUN = replayed("run_ok_bearer_nosql")
 
 @pytest.fixture
 def agent(raw):
-    made: list[Wire] = []
+    made: list[HttpClient] = []
 
     def make(environ=None, kind="nao", meta=None, providers=(), retries=2, token=None):
-        wire = Wire(retries=retries, first_pause=0.02)
+        wire = HttpClient(retries=retries, first_pause=0.02)
         made.append(wire)
         environ = LOGIN if environ is None else environ
         models = Models(wire, providers=providers, environ=environ, meta_costs=meta)
@@ -54,7 +54,7 @@ def agent(raw):
 
 
 def task(prompt: str = "Total revenue?", seconds: float = 5.0, **more) -> Task:
-    return Task((prompt,), limits=Limits(deadline=time.monotonic() + seconds), **more)
+    return Task((prompt,), limits=AttemptLimits(deadline=time.monotonic() + seconds), **more)
 
 
 def fails(agent, **more) -> str:
@@ -349,7 +349,7 @@ def test_waiting_for_another_calls_login_ends_at_the_deadline(raw, agent) -> Non
 def test_no_secret_is_in_errors(raw, agent) -> None:
     raw.says(TOKEN, then=http(500, {"error": "who sent TOKEN-123 and password123?"}))
     redactor = Redactor()
-    wire = Wire(retries=0, redact=redactor)
+    wire = HttpClient(retries=0, redact=redactor)
     services = {"models": Models(wire, environ=LOGIN)}
     made = build(f"nao:{raw.url}", AgentContext(environ=LOGIN, redactor=redactor, services=services))
     with pytest.raises(AgentFailed) as caught:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_agenteval.llm.prices import cost
-from pytest_agenteval.providers import Prices
+from pytest_agenteval.llm.providers import Prices
 from pytest_agenteval.types import Usage
 
 USAGE = Usage(input=2000, output=100, cache_read=400)

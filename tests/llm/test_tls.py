@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
-from pytest_agenteval.llm.wire import Wire
+from pytest_agenteval.llm.http_client import HttpClient
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
 
@@ -63,7 +63,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory):
 def test_a_trusted_certificate(secure: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     url, cert = secure
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-    wire = Wire()
+    wire = HttpClient()
     assert wire.send("GET", url, service="server").json() == {"ok": 1}
     began = time.monotonic()
     with pytest.raises(AgentTimeout):
@@ -73,7 +73,7 @@ def test_a_trusted_certificate(secure: tuple[str, Path], monkeypatch: pytest.Mon
 
 
 def test_a_certificate_that_is_not_trusted_is_asked_once(secure: tuple[str, Path]) -> None:
-    wire = Wire()
+    wire = HttpClient()
     with pytest.raises(AgentFailed, match=r"its TLS certificate is not trusted: .*self-signed") as caught:
         wire.send("GET", secure[0], service="server")
     assert len(caught.value.answer.wire_attempts) == 1

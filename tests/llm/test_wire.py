@@ -14,21 +14,21 @@ import pytest
 from rawserver import http
 
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
-from pytest_agenteval.llm.limiter import Limiter
-from pytest_agenteval.llm.reply import retry_after
-from pytest_agenteval.llm.wire import Wire
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.http_response import retry_after
+from pytest_agenteval.llm.rate_limiter import RateLimiter
 
 OK = http(200, {"ok": 1})
 
 
 @pytest.fixture
 def wire():
-    made = Wire(first_pause=0.02)
+    made = HttpClient(first_pause=0.02)
     yield made
     made.close()
 
 
-def send(wire: Wire, url: str, seconds: float = 5.0, **more):
+def send(wire: HttpClient, url: str, seconds: float = 5.0, **more):
     return wire.send(
         "POST",
         url + "/api?key=hidden",
@@ -86,7 +86,7 @@ def test_other_statuses_are_asked_once(raw, wire, status: int) -> None:
 
 
 def test_pauses_grow(raw) -> None:
-    wire = Wire(retries=3, first_pause=0.2)
+    wire = HttpClient(retries=3, first_pause=0.2)
     raw.says(then=http(500))
     send(wire, raw.url)
     wire.close()
@@ -97,7 +97,7 @@ def test_pauses_grow(raw) -> None:
 
 @pytest.mark.parametrize("way", ["hang", "drip body", "drip headers", "hang in body"])
 def test_one_deadline_over_all_tries(raw, way: str) -> None:
-    wire = Wire(retries=5)
+    wire = HttpClient(retries=5)
     whole = http(200, {"ok": "x" * 100})
     steps = {
         "hang": raw.hang,
@@ -267,7 +267,7 @@ def test_gzip_is_understood_and_broken_gzip_named(raw, wire) -> None:
 
 
 def test_no_secret_in_errors_or_records(raw) -> None:
-    wire = Wire(retries=0, redact=lambda text: text.replace("S3CRET", "***"))
+    wire = HttpClient(retries=0, redact=lambda text: text.replace("S3CRET", "***"))
     raw.says(http(403, {"error": "token S3CRET is not allowed"}))
     reply = wire.send("GET", f"{raw.url.replace('//', '//me:S3CRET@')}/x?key=S3CRET", service="server")
     error = reply.failure()
@@ -278,7 +278,7 @@ def test_no_secret_in_errors_or_records(raw) -> None:
 
 
 def test_after_429_the_endpoint_is_spared_by_all_threads(raw) -> None:
-    wire = Wire(retries=2, first_pause=0.02)
+    wire = HttpClient(retries=2, first_pause=0.02)
     raw.says(http(429, {}, {"Retry-After": "0.5"}), then=OK)
     send(wire, raw.url)
     raw.times.clear()
@@ -292,7 +292,7 @@ def test_after_429_the_endpoint_is_spared_by_all_threads(raw) -> None:
 
 
 def test_a_turn_past_the_deadline_is_an_error_at_once(raw) -> None:
-    wire = Wire(retries=0)
+    wire = HttpClient(retries=0)
     raw.says(then=http(429, {}, {"Retry-After": "30"}))
     send(wire, raw.url)
     with pytest.raises(AgentFailed, match=r"is limiting the rate \(429\), and this request's turn"):
@@ -301,7 +301,7 @@ def test_a_turn_past_the_deadline_is_an_error_at_once(raw) -> None:
 
 
 def test_the_limiter_doubles_its_gap_and_forgets_it() -> None:
-    limiter = Limiter()
+    limiter = RateLimiter()
     assert limiter.gap == 0
     limiter.slow_down(0)
     assert limiter.gap == 0.1
@@ -317,11 +317,11 @@ def test_the_limiter_doubles_its_gap_and_forgets_it() -> None:
 
 def test_abort_ends_calls_under_way_and_pauses(raw) -> None:
     for step in (raw.hang, http(503, {}, {"Retry-After": "20"})):
-        wire = Wire()
+        wire = HttpClient()
         raw.says(then=step)
         errors: list[BaseException] = []
 
-        def ask(wire: Wire = wire, errors: list[BaseException] = errors) -> None:
+        def ask(wire: HttpClient = wire, errors: list[BaseException] = errors) -> None:
             try:
                 send(wire, raw.url, seconds=25)
             except AgentFailed as error:
@@ -375,7 +375,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 def test_httpx_is_not_imported_before_the_first_request() -> None:
     code = (
-        "import sys; from pytest_agenteval.llm.wire import Wire; Wire(); "
+        "import sys; from pytest_agenteval.llm.http_client import Wire; Wire(); "
         "print([m for m in ('httpx', 'httpcore', 'anyio') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -385,7 +385,7 @@ def test_httpx_is_not_imported_before_the_first_request() -> None:
 def test_a_wire_that_nobody_closes_leaves_no_socket_open(raw) -> None:
     raw.says(OK)
     code = (
-        "import sys, gc; from pytest_agenteval.llm.wire import Wire\n"
+        "import sys, gc; from pytest_agenteval.llm.http_client import Wire\n"
         "def ask(): Wire().send('GET', sys.argv[1], service='server')\n"
         "ask(); gc.collect(); kept = Wire(); kept.send('GET', sys.argv[1], service='server')\n"
     )

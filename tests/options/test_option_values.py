@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from pytest_agenteval.config.options import OPTIONS
+from pytest_agenteval.config.settings import resolve
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.option_table import OPTIONS
-from pytest_agenteval.resolving import load_object
-from pytest_agenteval.settings import resolve
+from pytest_agenteval.support.importing import load_object
 
 BY_NAME = {option.name: option for option in OPTIONS}
 TARGET_FORMS = (

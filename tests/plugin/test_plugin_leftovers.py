@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pytest_agenteval.scratch import _is_zombie, alive, scratch_prefix
+from pytest_agenteval.support.processes import _is_zombie, alive, scratch_prefix
 
 CONFTEST = """
 import os, time, pytest

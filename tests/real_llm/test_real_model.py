@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.llm.client import Models
-from pytest_agenteval.llm.wire import Wire
+from pytest_agenteval.llm.http_client import HttpClient
 
 pytestmark = [pytest.mark.llm, pytest.mark.timeout(7200)]
 
@@ -34,7 +34,7 @@ def environ(url: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_text_schema_and_tools(model_url: str, style: str) -> None:
-    wire = Wire()
+    wire = HttpClient()
     model = Models(wire, environ=environ(model_url)).get(f"{style}:{NAME}")
     done = model.complete([{"role": "user", "content": "Say hello."}], max_tokens=20)
     assert done.text

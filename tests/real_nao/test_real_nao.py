@@ -12,7 +12,7 @@ import pytest
 from pytest_agenteval.agents.base import AgentContext
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.types import Limits, Task
+from pytest_agenteval.types import AttemptLimits, Task
 
 pytestmark = [pytest.mark.nao, pytest.mark.timeout(900)]
 
@@ -104,7 +104,7 @@ def test_workers_share_the_server(nao) -> None:
 def test_a_session_that_ended_is_renewed_and_a_wrong_password_is_not(nao) -> None:
     def ask(services: dict[str, Any], environ: dict[str, str]) -> Any:
         agent = make_agent(f"nao:{nao.url}", AgentContext(environ=environ, services=services)).agent
-        limits = Limits(deadline=time.monotonic() + 60)
+        limits = AttemptLimits(deadline=time.monotonic() + 60)
         return agent.run(Task((f"x <<{json.dumps({'sql': REVENUE})}>>",), limits=limits))
 
     answer = ask({"nao_token": "long-gone"}, nao.environ)
@@ -120,7 +120,7 @@ def test_sixteen_calls_in_flight_share_one_login(nao) -> None:
     statuses: list[list[int | None]] = []
 
     def ask() -> None:
-        limits = Limits(deadline=time.monotonic() + 60)
+        limits = AttemptLimits(deadline=time.monotonic() + 60)
         answer = agent.run(Task((f"x <<{json.dumps({'sql': REVENUE})}>>",), limits=limits))
         statuses.append([attempt.status for attempt in answer.wire_attempts])
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from result_runs import item
 
-from pytest_agenteval.about import git_sha
+from pytest_agenteval.engine.run_metadata import git_sha
 from pytest_agenteval.reports import terminal
-from pytest_agenteval.reports.html.query import Query
-from pytest_agenteval.reports.html.runs import run_view
-from pytest_agenteval.reports.sheets import cell_text
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.viewer.serving import bind
+from pytest_agenteval.reports.html.filters import PageQuery
+from pytest_agenteval.reports.html.run_view import run_view
+from pytest_agenteval.reports.tables import cell_text
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.viewer.server import bind
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "viewer"))
 
@@ -31,7 +31,7 @@ def folder(run_folder):
 
 
 def test_only_what_was_judged_counts_as_judged(folder):
-    view = run_view("results_1", from_folder(folder), Query())
+    view = run_view("results_1", from_folder(folder), PageQuery())
     cards = {card.name: (card.value, card.note) for card in view.cards}
     assert cards["Passed"] == ("2", "of 3 judged")
     assert cards["Errors"] == ("1", "no verdict on the answer")
@@ -39,9 +39,9 @@ def test_only_what_was_judged_counts_as_judged(folder):
 
 
 def test_expected_failures_have_a_filter_of_their_own(folder):
-    view = run_view("results_1", from_folder(folder), Query())
+    view = run_view("results_1", from_folder(folder), PageQuery())
     assert (view.counts["failures"], view.counts["expected"], view.counts["all"]) == (1, 2, 6)
-    chosen = run_view("results_1", from_folder(folder), Query.read({"show": "expected"})).chosen
+    chosen = run_view("results_1", from_folder(folder), PageQuery.read({"show": "expected"})).chosen
     assert [line.case.key[1] for line in chosen] == ["known", "known too"]
     assert [cell_text(line.case) for line in view.lines] == [
         "✓ 1/1",

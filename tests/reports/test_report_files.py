@@ -9,14 +9,14 @@ from result_runs import NOW, Journal, item, judged
 
 from pytest_agenteval.compare import compare
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.reports.difference import diff_lines, diff_record
 from pytest_agenteval.reports.junit import junit_xml, xml_text
 from pytest_agenteval.reports.markdown import markdown_comment, markdown_summary
-from pytest_agenteval.reports.summary import check_summary_path, summary_text, write_summaries
-from pytest_agenteval.results.diff import diff_documents
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import read_document
+from pytest_agenteval.reports.summary_files import check_summary_path, summary_text, write_summaries
+from pytest_agenteval.reports.terminal_diff import diff_lines, diff_record
+from pytest_agenteval.results.analysis.diff import diff_documents
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.table import Table
 
 NAO = Path(__file__).parent.parent / "data" / "nao"

@@ -5,12 +5,18 @@ from pathlib import Path
 import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
-from pytest_agenteval.reports.terminal import Line, last_line, percentile, suggested_steps, terminal_lines
+from pytest_agenteval.reports.terminal import (
+    StyledLine,
+    last_line,
+    percentile,
+    suggested_steps,
+    terminal_lines,
+)
 from pytest_agenteval.reports.text import width_of
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.overrides import Override, with_overrides, write_override
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.overrides import Override, with_overrides, write_override
+from pytest_agenteval.results.journal.run_folder import RunFolder
 
 NAO = Path(__file__).parent.parent / "data" / "nao"
 
@@ -63,7 +69,7 @@ def test_a_wide_terminal_has_a_column_for_the_model():
 
 def test_quiet_is_one_line():
     lines = terminal_lines(read_document(NAO / "results_3cases_k3.json"), verbosity=-1)
-    assert lines == [Line("cases: 2 passed, 1 failed · 66.7 % · 18,900 tokens · $0.0567 · 2.3s", "red")]
+    assert lines == [StyledLine("cases: 2 passed, 1 failed · 66.7 % · 18,900 tokens · $0.0567 · 2.3s", "red")]
 
 
 def test_every_verdict_is_named_with_its_reason(run_folder):
@@ -180,7 +186,7 @@ def test_unpriced_models_gates_overrides_and_torn_lines_are_told(outputs):
 def test_nothing_judged_is_yellow_and_an_empty_run_says_none(run_folder):
     assert last_line(from_folder(run_folder({item(): ["review"]}))).style == "yellow"
     assert last_line(from_folder(run_folder({item(): ["passed"]}))).style == "green"
-    assert last_line(from_folder(run_folder({}))) == Line("cases: none · 0.0s", "yellow")
+    assert last_line(from_folder(run_folder({}))) == StyledLine("cases: none · 0.0s", "yellow")
 
 
 def test_percentiles_are_by_nearest_rank():

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_agenteval.results.document import Document, from_folder, write_document
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.journal import Journal as RealJournal
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.records import PlannedItem
-from pytest_agenteval.results.verdicts import parse_rule
+from pytest_agenteval.results.document.document import Document, from_folder, write_document
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.verdicts import parse_rule
+from pytest_agenteval.results.journal.journal import Journal as RealJournal
+from pytest_agenteval.results.journal.records import PlannedItem
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.types import Answer, Attempt, Usage
 
 OPEN: list[RealJournal] = []

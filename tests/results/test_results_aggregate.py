@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.rows import row_of
-from pytest_agenteval.results.statistics import wilson
+from pytest_agenteval.results.analysis.statistics import wilson
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.results.document.rows import row_of
+from pytest_agenteval.results.journal.run_folder import RunFolder
 
 
 def test_a_share_of_passes_is_green_in_cases_although_attempts_failed(stored):

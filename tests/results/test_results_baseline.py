@@ -4,16 +4,16 @@ import pytest
 from result_runs import NOW, Journal, item, judged
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.baseline import (
-    Exit,
+from pytest_agenteval.results.analysis.gates import (
+    ExitStatus,
     Gate,
     against_baseline,
     exit_status,
     fail_under,
     find_baseline,
 )
-from pytest_agenteval.results.document import from_folder, write_document
-from pytest_agenteval.results.folder import RunFolder
+from pytest_agenteval.results.document.document import from_folder, write_document
+from pytest_agenteval.results.journal.run_folder import RunFolder
 
 
 def run_of(run_folder, verdicts, **more):
@@ -217,9 +217,9 @@ HOLDS, BROKEN = Gate("g", True, "g: fine"), Gate("g", False, "g: 1 of 2")
 )
 def test_the_exit_status_and_why(counts, options, status, reasons):
     cases = {**NONE, **counts, "total": sum(counts.values())}
-    assert exit_status(cases, **options) == Exit(status, reasons)
+    assert exit_status(cases, **options) == ExitStatus(status, reasons)
 
 
 def test_only_review_is_a_warning():
     found = exit_status({**NONE, "review": 2, "total": 2})
-    assert found == Exit(0, (), "nothing was judged: 2 to review")
+    assert found == ExitStatus(0, (), "nothing was judged: 2 to review")

@@ -16,10 +16,10 @@ from result_runs import NOW, Journal, answered, item, judged
 from pytest_agenteval import __version__
 from pytest_agenteval.cli import main
 from pytest_agenteval.compare import compare
-from pytest_agenteval.results.document import from_folder, write_document
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.overrides import Override, write_override
+from pytest_agenteval.results.document.document import from_folder, write_document
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.overrides import Override, write_override
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import CheckResult, Extraction, ToolCall
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from result_runs import NOW, Journal, item, judged
 
-from pytest_agenteval.results.diff import diff_documents
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import read_document
+from pytest_agenteval.results.analysis.diff import diff_documents
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.table import Table
 
 NAO = Path(__file__).parent.parent / "data" / "nao"

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from result_runs import item
 
-from pytest_agenteval.results import folder as module
-from pytest_agenteval.results.document import from_folder, write_document
-from pytest_agenteval.results.folder import (
+from pytest_agenteval.results.document.document import from_folder, write_document
+from pytest_agenteval.results.document.load import last_run, past_runs
+from pytest_agenteval.results.journal import run_folder as module
+from pytest_agenteval.results.journal.run_folder import (
     RunFolder,
     documents,
     ignore_in_git,
     output_folder,
     run_folders,
 )
-from pytest_agenteval.results.load import last_run, past_runs
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)
 

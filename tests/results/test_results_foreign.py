@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results import foreign
-from pytest_agenteval.results.foreign import index_foreign
-from pytest_agenteval.results.load import header_of_file
+from pytest_agenteval.results.document import streaming as foreign
+from pytest_agenteval.results.document.load import header_of_file
+from pytest_agenteval.results.document.streaming import index_foreign
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

@@ -18,27 +18,20 @@ import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
 from pytest_agenteval.compare import compare
-from pytest_agenteval.results.document import from_folder, index_folder
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.journal import head_of, redacted
-from pytest_agenteval.results.records import (
+from pytest_agenteval.results.document.document import from_folder, index_folder
+from pytest_agenteval.results.document.verdicts import parse_rule
+from pytest_agenteval.results.journal.journal import head_of, redacted
+from pytest_agenteval.results.journal.records import (
     answer_body,
     answer_from,
     planned_from,
     planned_record,
     table_hash,
 )
-from pytest_agenteval.results.values import dumps
-from pytest_agenteval.results.verdicts import parse_rule
+from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.typed_values import dumps
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import (
-    Answer,
-    CheckResult,
-    Extraction,
-    ToolCall,
-    Usage,
-    WireAttempt,
-)
+from pytest_agenteval.types import Answer, CheckResult, Extraction, HttpAttempt, ToolCall, Usage
 
 
 def lines_of(folder: RunFolder, name: str = "main") -> list[dict[str, Any]]:
@@ -256,8 +249,8 @@ def hostile_answer() -> Answer:
         conversation=[{"role": "user", "content": "hi"}],
         turns=(Answer("one", tool_calls=(ToolCall("t"),)), Answer("two", value=True)),
         wire_attempts=(
-            WireAttempt("http://x", 429, None, 12.5, 3.0),
-            WireAttempt("http://x", None, "eof", 1.0),
+            HttpAttempt("http://x", 429, None, 12.5, 3.0),
+            HttpAttempt("http://x", None, "eof", 1.0),
         ),
         duration_ms=12.5,
         steps=3,
@@ -326,7 +319,7 @@ def test_the_hash_of_a_table_knows_its_rows_not_their_order_nor_the_last_digit_o
 
 
 def test_a_reference_is_hashed_once_for_its_attempts(outputs, monkeypatch):
-    from pytest_agenteval.results import journal as module
+    from pytest_agenteval.results.journal import journal as module
 
     calls: list[Table] = []
     real: Callable[[Table], str] = table_hash
@@ -403,7 +396,7 @@ def test_the_number_of_tool_calls_of_a_conversation_is_that_of_its_turns(outputs
 
 def test_importing_the_journal_loads_nothing_heavy():
     code = (
-        "import sys, pytest_agenteval.results.journal, pytest_agenteval.results.document\n"
+        "import sys, pytest_agenteval.results.journal.journal, pytest_agenteval.results.document.document\n"
         "heavy = {'pandas', 'numpy', 'scipy', 'pyarrow', 'duckdb', 'ijson', 'yaml', 'pydantic', 'sqlglot'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

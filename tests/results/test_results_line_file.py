@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.errors import JournalFailed
-from pytest_agenteval.results import line_file
-from pytest_agenteval.results.line_file import LineFile
+from pytest_agenteval.results.journal import file as line_file
+from pytest_agenteval.results.journal.file import JournalFile
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_lines_of_a_deleted_folder_are_all_in_the_file_that_is_named(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lines = LineFile(folder, "gw0")
+    lines = JournalFile(folder, "gw0")
     lines.write(b"1\n")
     shutil.rmtree(folder)
     with pytest.raises(JournalFailed, match="the folder was deleted while the run went on") as caught:
@@ -44,7 +44,7 @@ def test_lines_of_a_deleted_folder_are_all_in_the_file_that_is_named(
 def test_a_folder_that_never_was_is_told_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(JournalFailed, match="No such file or directory; what it did not take is in "):
-        LineFile(tmp_path / "gone", "gw0").write(b"1\n")
+        JournalFile(tmp_path / "gone", "gw0").write(b"1\n")
 
 
 def test_where_nothing_takes_a_line_it_is_said_to_be_lost(
@@ -52,7 +52,7 @@ def test_where_nothing_takes_a_line_it_is_said_to_be_lost(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone too"))
     with pytest.raises(JournalFailed, match="neither does the folder for temporary files: the last answer"):
-        LineFile(tmp_path / "gone", "gw0").write(b"1\n")
+        JournalFile(tmp_path / "gone", "gw0").write(b"1\n")
 
 
 @pytest.mark.parametrize("kept", [b"", b"1\n"])
@@ -60,7 +60,7 @@ def test_a_full_folder_for_temporary_files_keeps_no_empty_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bytes
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lines = LineFile(tmp_path / "gone", "gw0")
+    lines = JournalFile(tmp_path / "gone", "gw0")
     if kept:
         with pytest.raises(JournalFailed):
             lines.write(kept)
@@ -85,7 +85,7 @@ def test_a_full_disk_is_told() -> None:
 
 def test_a_second_process_of_a_name_has_a_file_of_its_own(folder: Path) -> None:
     for text in (b"1\n", b"2\n"):
-        lines = LineFile(folder, "gw0")
+        lines = JournalFile(folder, "gw0")
         lines.write(text)
         lines.close()
     assert (folder / "gw0.jsonl").read_bytes() == b"1\n"

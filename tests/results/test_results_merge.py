@@ -6,10 +6,10 @@ import pytest
 from result_runs import NOW, Journal, item, judged
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document import from_folder, write_document
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.merge import merge_documents
+from pytest_agenteval.results.document.document import from_folder, write_document
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.merge import merge_documents
+from pytest_agenteval.results.journal.run_folder import RunFolder
 
 NAO = Path(__file__).parent.parent / "data" / "nao"
 

@@ -9,8 +9,8 @@ from result_runs import item
 
 import pytest_agenteval
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document import from_folder
-from pytest_agenteval.results.overrides import (
+from pytest_agenteval.results.document.document import from_folder
+from pytest_agenteval.results.document.overrides import (
     LABELS,
     Override,
     overrides_path,

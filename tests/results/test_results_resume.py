@@ -8,10 +8,10 @@ import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document import from_folder, write_document
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import answer_of, read_document
-from pytest_agenteval.results.resume import find_earlier, keep
+from pytest_agenteval.results.document.document import from_folder, write_document
+from pytest_agenteval.results.document.load import answer_of, read_document
+from pytest_agenteval.results.journal.resume import find_earlier, keep
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Extraction, ToolCall
 

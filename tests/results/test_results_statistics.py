@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_agenteval.results import statistics
-from pytest_agenteval.results.statistics import (
+from pytest_agenteval.results.analysis import statistics
+from pytest_agenteval.results.analysis.statistics import (
     connor,
     icc,
     interval,

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.results.values import dumps, pack, plain_column, unpack
+from pytest_agenteval.support.typed_values import dumps, pack, plain_column, unpack
 from pytest_agenteval.table import Table
 
 scalars = (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_agenteval.cases.model import PassRule
-from pytest_agenteval.results.verdicts import decide, parse_rule
+from pytest_agenteval.results.document.verdicts import decide, parse_rule
 
 P, F, E, R, N = "passed", "failed", "error", "review", "not_run"
 

@@ -16,7 +16,7 @@ from case_rows import MODELS, ROWS
 from seed_project import Done, Row, run, run_again
 from user_run import environment
 
-from pytest_agenteval.cases.keys import CANONICAL, EXPECT_PART, FILE_KEYS, TURN_KEYS
+from pytest_agenteval.cases.fields import CANONICAL, EXPECT_PART, FILE_KEYS, TURN_KEYS
 
 OPTIONS = ("-v", "-p", "no:cacheprovider")
 

@@ -14,7 +14,7 @@ import pytest
 from browsing import axe, browser, chromium  # noqa: F401
 from viewer_site import Site, number_of, site_of
 
-from pytest_agenteval.viewer.serving import bind
+from pytest_agenteval.viewer.server import bind
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "jaffle_shop"
@@ -80,8 +80,8 @@ def changed(jaffle_results: Path) -> Callable[..., Path]:
     """
 
     def make(path: Path, change: Callable[[dict[str, Any]], Any], keep: Any = None, **header: Any) -> Path:
-        from pytest_agenteval.results.load import read_document
-        from pytest_agenteval.results.values import dumps
+        from pytest_agenteval.results.document.load import read_document
+        from pytest_agenteval.support.typed_values import dumps
 
         document = read_document(jaffle_results)
         entries = [entry for entry in document.entries() if keep is None or keep(entry)]

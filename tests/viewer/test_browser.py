@@ -16,8 +16,8 @@ from playwright.sync_api import expect
 from viewer_site import number_of, site_of
 
 from pytest_agenteval.reports.html import write_html
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.viewer.serving import bind
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.viewer.server import bind
 
 pytestmark = pytest.mark.chromium
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao"

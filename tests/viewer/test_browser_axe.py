@@ -8,7 +8,7 @@ import pytest
 from browsing import Browser, faults
 
 from pytest_agenteval.reports.html import write_html
-from pytest_agenteval.results.load import read_document
+from pytest_agenteval.results.document.load import read_document
 
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao"
 

@@ -13,8 +13,8 @@ import pytest
 from pytest_agenteval.cli import main
 from pytest_agenteval.reports.html import write_html
 from pytest_agenteval.reports.html.markup import formatted_sql, markdown_markup, sql_markup
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.overrides import Override, write_override
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.overrides import Override, write_override
 
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao"
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_agenteval.authoring.conversations import rating_of, read_conversations
+from pytest_agenteval.authoring.save_case import Draft, NoCase, case_text, draft_of, save_case, slug
 from pytest_agenteval.checks.registry import default_registry
 from pytest_agenteval.cli import main
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.results.overrides import read_overrides, with_overrides
-from pytest_agenteval.viewer.conversations import rating_of, read_conversations
-from pytest_agenteval.viewer.saving import Draft, NoCase, case_text, draft_of, save_case, slug
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.results.document.overrides import read_overrides, with_overrides
 
 
 def loaded(path: Path) -> Any:

@@ -19,11 +19,11 @@ from viewer_site import site_of
 
 from pytest_agenteval.cli import main
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document import Document, write_document
-from pytest_agenteval.results.foreign import CHUNK, index_foreign
-from pytest_agenteval.results.load import header_of_file, read_document
-from pytest_agenteval.viewer.library import Library, Reading
-from pytest_agenteval.viewer.serving import bind
+from pytest_agenteval.results.document.document import Document, write_document
+from pytest_agenteval.results.document.load import header_of_file, read_document
+from pytest_agenteval.results.document.streaming import CHUNK, index_foreign
+from pytest_agenteval.viewer.library import Library, ReadFile
+from pytest_agenteval.viewer.server import bind
 
 NAO = Path(__file__).resolve().parents[1] / "data" / "nao"
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -267,7 +267,7 @@ def test_a_file_that_is_being_read_says_so(tmp_path: Path) -> None:
     try:
         listed = library.listing()[place.stem]
         first = library.open(listed, wait=0.0)
-        assert isinstance(first, Reading)
+        assert isinstance(first, ReadFile)
         assert 0 <= first.share <= 1
         assert len(library.open(listed, wait=60.0).rows) == 4_000  # type: ignore[union-attr]
     finally:
@@ -295,7 +295,7 @@ INDEXED = [
 def test_index_at_any_chunk(
     text: str, entries: list[Any], chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_agenteval.results.foreign.CHUNK", chunk)
+    monkeypatch.setattr("pytest_agenteval.results.document.streaming.CHUNK", chunk)
     place = tmp_path / "x.json"
     place.write_bytes(text.encode())
     seen: list[Any] = []

@@ -15,7 +15,7 @@ import pytest
 from viewer_site import Site, site_of
 
 from pytest_agenteval.viewer.security import Access
-from pytest_agenteval.viewer.serving import CannotServe, bind
+from pytest_agenteval.viewer.server import CannotServe, bind
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
-from pytest_agenteval.results.load import read_document
-from pytest_agenteval.viewer.serving import Binding, make_server
+from pytest_agenteval.results.document.load import read_document
+from pytest_agenteval.viewer.server import Binding, make_server
 
 
 class Site:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.redaction import Redactor
-from pytest_agenteval.settings import Settings
+from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.types import Task
 
 if TYPE_CHECKING:

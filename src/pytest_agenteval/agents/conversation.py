@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_agenteval.agents.faults import failed
+from pytest_agenteval.agents.runtime.agent_errors import failed
 from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.types import Answer, Task
 

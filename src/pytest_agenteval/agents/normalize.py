@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.jsonform import clean_text, plain, safe_str
+from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.json_codec import clean_text, plain, safe_str
 from pytest_agenteval.table import Column, Table
-from pytest_agenteval.types import Answer, ToolCall, Usage, WireAttempt
-from pytest_agenteval.validation import did_you_mean
+from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
 
 ALLOWED = (
     "text, rows (a list of dicts, a DataFrame, an Arrow table, a Table), one number or date, or an Answer"
@@ -165,7 +165,7 @@ def _checked(answer: Answer, place: str) -> Answer:
         finish_reason=None if answer.finish_reason is None else safe_str(answer.finish_reason),
         conversation=plain(answer.conversation),
         turns=tuple(normalize(turn, place) for turn in answer.turns or ()),
-        wire_attempts=tuple(w for w in answer.wire_attempts or () if isinstance(w, WireAttempt)),
+        wire_attempts=tuple(w for w in answer.wire_attempts or () if isinstance(w, HttpAttempt)),
         duration_ms=_number(answer.duration_ms),
         steps=_whole(answer.steps),
         logs=_text(answer.logs),

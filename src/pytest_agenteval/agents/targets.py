@@ -6,16 +6,16 @@ import importlib
 from collections.abc import Mapping
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, RunsTask, unsupported
-from pytest_agenteval.agents.function import adapt
+from pytest_agenteval.agents.kinds.python import adapt
+from pytest_agenteval.config.options import TARGETS
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.option_table import TARGETS
-from pytest_agenteval.validation import did_you_mean
+from pytest_agenteval.support.faults import did_you_mean
 
 __all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "make_agent",
            "unsupported"]  # fmt: skip
 
 SCHEMES: Mapping[str, str] = {
-    "python": "function",
+    "python": "python",
     "command": "command",
     "http": "http",
     "https": "http",
@@ -23,9 +23,9 @@ SCHEMES: Mapping[str, str] = {
     "nao": "nao",
     "dazense": "nao",
     "pda": "nao",
-    "llm": "llm",
+    "llm": "sql_analyst",
 }
-"""Scheme -> its module in ``agents``, which has ``build(target, context) -> RunnableAgent``."""
+"""Scheme -> its module in ``agents.kinds``, which has ``build(target, context) -> RunnableAgent``."""
 
 
 def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgent:
@@ -40,6 +40,6 @@ def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgen
         hint = did_you_mean(scheme, SCHEMES) if colon else ""
         near = hint if hint.startswith(", did") else ";"
         raise SettingsError(f"unknown target {target!r}{near} known: {forms}")
-    module = importlib.import_module(f"pytest_agenteval.agents.{SCHEMES[scheme]}")
+    module = importlib.import_module(f"pytest_agenteval.agents.kinds.{SCHEMES[scheme]}")
     agent: RunnableAgent = module.build(target, context or AgentContext())
     return agent

@@ -32,14 +32,14 @@ _DATASET_CASES = re.compile(rb"^[\"']?eval_test_cases[\"']?\s*:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FileClaim:
     """Why a file is ours. ``strict``: it must hold cases; otherwise it is ours only if it does."""
 
     kind: Literal["cases", "dataset"]
     strict: bool
 
 
-def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = False) -> Claim | None:
+def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = False) -> FileClaim | None:
     """Whether ``path`` is a case file of the project at ``root``; ``None``: leave it alone.
 
     ``globs`` is ini ``agenteval_files``, relative to ``root`` (``*`` crosses ``/``); ``named`` says
@@ -48,12 +48,12 @@ def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = Fa
     if path.suffix not in SUFFIXES or "outputs" in _folders(path, root):
         return None
     if path.name.startswith("dataset.") and path.parent.parent.name == "datasets":
-        return Claim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
+        return FileClaim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
     if named or any(fnmatch(_relative(path, root), glob) for glob in globs):
-        return Claim("cases", strict=True)
+        return FileClaim("cases", strict=True)
     if globs or "tests" not in (*_folders(path, root), root.name):
         return None
-    return Claim("cases", strict=False) if sniff(path.read_bytes()) else None
+    return FileClaim("cases", strict=False) if sniff(path.read_bytes()) else None
 
 
 def sniff(data: bytes) -> bool:
@@ -66,14 +66,14 @@ def sniff(data: bytes) -> bool:
         return True
     if not (_ANYWHERE.search(data) and _CASES_AT_MARGIN.search(data)):
         return False
-    from pytest_agenteval.cases.document import asks
+    from pytest_agenteval.cases.yaml_reader import asks
 
     return asks(data)
 
 
-def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> list[tuple[Path, Claim]]:
+def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> list[tuple[Path, FileClaim]]:
     """Every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
-    found: dict[Path, Claim] = {}
+    found: dict[Path, FileClaim] = {}
     for path in paths:
         for entry in sorted(visible_files(path)) if path.is_dir() else [path]:
             if entry.suffix in SUFFIXES:

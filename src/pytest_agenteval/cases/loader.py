@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_agenteval.cases.build import CaseBuilder, CheckParser, Rules, Source
-from pytest_agenteval.cases.document import Entry, Node, Reader, compose, found, holds_case, read_text
-from pytest_agenteval.cases.faults import ParseComparison
-from pytest_agenteval.cases.keys import CANONICAL, FILE_KEYS, NOT_DEFAULTS
+from pytest_agenteval.cases.builder import CaseBuilder, CaseSource, CheckParser, SuiteRules
+from pytest_agenteval.cases.fault_locations import ParseComparison
+from pytest_agenteval.cases.field_readers import budget as read_budget
+from pytest_agenteval.cases.field_readers import version as read_version
+from pytest_agenteval.cases.fields import CANONICAL, FILE_KEYS, NOT_DEFAULTS
 from pytest_agenteval.cases.model import Budget, Case
-from pytest_agenteval.cases.values import budget as read_budget
-from pytest_agenteval.cases.values import version as read_version
+from pytest_agenteval.cases.yaml_reader import (
+    MappingEntry,
+    Node,
+    Reader,
+    compose,
+    found,
+    holds_case,
+    read_text,
+)
 from pytest_agenteval.errors import Problem
-from pytest_agenteval.validation import closest
+from pytest_agenteval.support.faults import closest
 
 PYTEST_MARKS = frozenset(
     ("skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "tryfirst", "trylast",
@@ -79,11 +87,11 @@ def load_cases(
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
     reader = Reader(path)
-    rules = Rules(
+    rules = SuiteRules(
         checks=checks, parse_comparison=parse_comparison, databases=databases, marks=marks, strict=strict
     )
     if kind == "dataset":
-        from pytest_agenteval.cases.governance import dataset_cases
+        from pytest_agenteval.cases.dataset_cases import dataset_cases
 
         cases = [
             case for node in roots for case in dataset_cases(reader, node, rules, root or path.parents[2])
@@ -95,13 +103,13 @@ def load_cases(
     return LoadedFile(tuple(cases), tuple(problems))
 
 
-def _cases(reader: Reader, roots: list[Node], rules: Rules) -> list[Case]:
+def _cases(reader: Reader, roots: list[Node], rules: SuiteRules) -> list[Case]:
     several = len(roots) > 1
     sources = [source for node in roots for source in _sources(reader, node, rules.strict, several)]
     return [case for source in sources for case in CaseBuilder(reader, source, rules).build()]
 
 
-def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[Source]:
+def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[CaseSource]:
     """Every mapping of a document that stands for a case."""
     if root.id == "sequence":
         if not root.value:
@@ -118,7 +126,7 @@ def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterato
         yield from _source(reader, root, strict, {}, None, several)
 
 
-def _listed(reader: Reader, entries: dict[str, Entry], strict: bool) -> Iterator[Source]:
+def _listed(reader: Reader, entries: dict[str, MappingEntry], strict: bool) -> Iterator[CaseSource]:
     """The cases of ``cases:``, with ``defaults`` and the file's ``budget``."""
     for name, entry in entries.items():
         if name in CANONICAL and name not in FILE_KEYS:
@@ -128,7 +136,7 @@ def _listed(reader: Reader, entries: dict[str, Entry], strict: bool) -> Iterator
     if "version" in entries:
         read_version(reader, entries["version"].value, "version")
     limit = read_budget(reader, entries["budget"].value, "budget") if "budget" in entries else None
-    defaults: dict[str, Entry] = {}
+    defaults: dict[str, MappingEntry] = {}
     if "defaults" in entries:
         node = entries["defaults"].value
         if node.id == "mapping":
@@ -152,22 +160,22 @@ def _source(
     reader: Reader,
     node: Node,
     strict: bool,
-    defaults: dict[str, Entry],
+    defaults: dict[str, MappingEntry],
     limit: Budget | None,
     several: bool,
-) -> Iterator[Source]:
+) -> Iterator[CaseSource]:
     if node.id != "mapping":
         reader.error(node, f"a case must be a mapping of keys, found {found(node)}")
         return
     own = _canonical(reader, node, strict)
     if "version" in own:
         read_version(reader, own["version"].value, "version")
-    yield Source(node, own, defaults, several, limit)
+    yield CaseSource(node, own, defaults, several, limit)
 
 
-def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, Entry]:
+def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, MappingEntry]:
     """Known keys by their name; others are reported."""
-    own: dict[str, Entry] = {}
+    own: dict[str, MappingEntry] = {}
     for written, entry in reader.entries(node).items():
         name = CANONICAL.get(written)
         if name is None:
@@ -181,7 +189,7 @@ def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, Entry]:
     return own
 
 
-def _unknown(reader: Reader, entry: Entry, strict: bool) -> None:
+def _unknown(reader: Reader, entry: MappingEntry, strict: bool) -> None:
     """An unknown key: an error when it is close to a known one, or under ``--agent-strict``."""
     name = entry.key.value
     if name.startswith("x-"):

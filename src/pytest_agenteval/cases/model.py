@@ -11,7 +11,7 @@ from pytest_agenteval.table import Table
 from pytest_agenteval.types import CheckResult, Evidence, Outcome
 
 
-class Check(Protocol):
+class ParsedCheck(Protocol):
     """One thing to check about an answer (``checks.Check`` implements it)."""
 
     @property
@@ -91,7 +91,7 @@ class Turn:
     sql: tuple[str, ...] = ()
     expected: Table | None = None
     expected_response: tuple[str, ...] = ()
-    assertions: tuple[Check, ...] = ()
+    assertions: tuple[ParsedCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Case:
     expected: Table | None = None
     expected_response: tuple[str, ...] = ()
     database: str | None = None
-    assertions: tuple[Check, ...] = ()
+    assertions: tuple[ParsedCheck, ...] = ()
     comparison: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome = "answer"
     outcome_judged: bool = True

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.registry import Registry, default_registry
-from pytest_agenteval.checks.running import evidence_of_turn, run_check
+from pytest_agenteval.checks.runner import evidence_of_turn, run_check
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.base import Check

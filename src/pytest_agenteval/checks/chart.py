@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pytest_agenteval.checks.arguments import arguments
 from pytest_agenteval.checks.base import Check, Text, Texts, require_one
+from pytest_agenteval.checks.tool_arguments import arguments
 from pytest_agenteval.types import CheckResult, Evidence, ToolCall
 
 _KIND = ("chart_type", "charttype", "type", "kind")

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_agenteval.checks.running import evidence_of_turn
+from pytest_agenteval.checks.runner import evidence_of_turn
 from pytest_agenteval.compare import Comparison, ComparisonOptions, compare, parse_options
 from pytest_agenteval.compare.columns import normal
-from pytest_agenteval.databases.statements import outermost_order_by
+from pytest_agenteval.databases.select_only import outermost_order_by
 from pytest_agenteval.errors import ComparisonFailed
+from pytest_agenteval.support.faults import did_you_mean
 from pytest_agenteval.types import CheckResult, Evidence, Reference
-from pytest_agenteval.validation import did_you_mean
 
 # the words of agents.http
 _MISS = re.compile(r"http\.\w+: \S+ found nothing; ")

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from pytest_agenteval.checks.arguments import arguments
 from pytest_agenteval.checks.base import Check, Text, _as_list
+from pytest_agenteval.checks.tool_arguments import arguments
 from pytest_agenteval.checks.tools import shorten
 from pytest_agenteval.types import CheckResult, Evidence, ToolCall
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_agenteval.checks.arguments import arguments
-from pytest_agenteval.checks.phrases import asks, declines
+from pytest_agenteval.checks.refusal_phrases import asks, declines
+from pytest_agenteval.checks.tool_arguments import arguments
 from pytest_agenteval.types import ChatModel, CheckResult, Evidence, Outcome, Usage
 
 if TYPE_CHECKING:
-    from pytest_agenteval.cases.model import Check
+    from pytest_agenteval.cases.model import ParsedCheck
 
 CLARIFYING_TOOLS = ("clarification", "clarify", "ask_clarification", "ask_user", "ask_user_question")
 """Tools whose call at the end of a run asks the user back."""
@@ -35,12 +35,12 @@ class Observation:
     cost: float | None = None
 
 
-def observe(evidence: Evidence, checks: Iterable[Check] = ()) -> Outcome:
+def observe(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Outcome:
     """The observed outcome; see ``observation``."""
     return observation(evidence, checks).outcome
 
 
-def observation(evidence: Evidence, checks: Iterable[Check] = ()) -> Observation:
+def observation(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Observation:
     """What the run did, by cases.md (Outcomes): clarify, refuse, no_data, else answer.
 
     ``checks`` are the case's; what their sql and governance checks forbid decides whether an
@@ -60,7 +60,7 @@ def observation(evidence: Evidence, checks: Iterable[Check] = ()) -> Observation
 
 
 def judge_outcome(
-    expected: Outcome, evidence: Evidence, checks: Iterable[Check] = ()
+    expected: Outcome, evidence: Evidence, checks: Iterable[ParsedCheck] = ()
 ) -> tuple[Outcome, CheckResult | None]:
     """The observed outcome, and the result it gives; what a judge took stands in the result.
 
@@ -144,7 +144,7 @@ def _reaction(evidence: Evidence) -> tuple[bool, bool, Usage | None, float | Non
     )
     if judge is None or not undecided or not evidence.text.strip():
         return asks(evidence.text), declines(evidence.text) is not None, None, None
-    from pytest_agenteval.checks.judging import ask_letter
+    from pytest_agenteval.checks.judge.ask import ask_letter
 
     reply = ask_letter(judge, _SYSTEM, {"question": evidence.prompt, "answer": evidence.text}, "QRA")
     return reply.value == "Q", reply.value == "R", reply.usage, reply.cost
@@ -159,7 +159,7 @@ def _no_data_or_answer(evidence: Evidence) -> Outcome:
     return "no_data" if empty_reference and queried and empty else "answer"
 
 
-def _touches_forbidden(evidence: Evidence, checks: Iterable[Check]) -> str | None:
+def _touches_forbidden(evidence: Evidence, checks: Iterable[ParsedCheck]) -> str | None:
     """What forbidden thing an executed statement touched, by the case's own sql and governance checks."""
     if not evidence.statements:
         return None

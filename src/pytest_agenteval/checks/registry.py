@@ -10,30 +10,30 @@ import importlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_agenteval.checks.expect import expand
-from pytest_agenteval.validation import Fault, did_you_mean, faults_of
+from pytest_agenteval.checks.expect_shorthand import expand
+from pytest_agenteval.support.faults import Fault, did_you_mean, faults_of
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.base import Check
 
 BUILTIN: Mapping[str, str] = {
-    "tool_call": "tools:ToolCallCheck",
-    "no_tool_call": "tools:NoToolCallCheck",
-    "tool_order": "tools:ToolOrderCheck",
-    "asked": "tools:AskedCheck",
-    "text": "text:TextCheck",
-    "value": "cells:ValueCheck",
-    "rows": "cells:RowsCheck",
-    "sql": "sql:SqlCheck",
-    "metric": "metric:MetricCheck",
-    "governance": "governance:GovernanceCheck",
-    "chart": "chart:ChartCheck",
-    "factuality": "judges:FactualityCheck",
-    "judge": "judges:JudgeCheck",
-    "budget": "budget:BudgetCheck",
-    "python": "python:PythonCheck",
+    "tool_call": "checks.tools:ToolCallCheck",
+    "no_tool_call": "checks.tools:NoToolCallCheck",
+    "tool_order": "checks.tools:ToolOrderCheck",
+    "asked": "checks.tools:AskedCheck",
+    "text": "checks.text:TextCheck",
+    "value": "checks.table:ValueCheck",
+    "rows": "checks.table:RowsCheck",
+    "sql": "checks.sql.check:SqlCheck",
+    "metric": "checks.metric:MetricCheck",
+    "governance": "governance.check:GovernanceCheck",
+    "chart": "checks.chart:ChartCheck",
+    "factuality": "checks.judge.checks:FactualityCheck",
+    "judge": "checks.judge.checks:JudgeCheck",
+    "budget": "checks.budget:BudgetCheck",
+    "python": "checks.python:PythonCheck",
 }
-"""Type -> ``module:class`` below this package."""
+"""Type -> ``module:class`` below ``pytest_agenteval``."""
 
 
 class Registry:
@@ -70,7 +70,7 @@ class Registry:
         """The class behind a type word. Raises ``KeyError`` for an unknown one."""
         if word not in self._models:
             module, _, name = self._homes[word].partition(":")
-            self._models[word] = getattr(importlib.import_module(f"pytest_agenteval.checks.{module}"), name)
+            self._models[word] = getattr(importlib.import_module(f"pytest_agenteval.{module}"), name)
         return self._models[word]
 
     def parse(self, raw: Any) -> Check | list[Fault]:

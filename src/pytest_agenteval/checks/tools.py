@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pytest_agenteval.checks.arguments import ArgsMode, args_match, arguments, bad_patterns
 from pytest_agenteval.checks.base import Check, Text, Texts, ordered_bounds
+from pytest_agenteval.checks.tool_arguments import ArgsMode, args_match, arguments, bad_patterns
 from pytest_agenteval.types import CheckResult, Evidence, ToolCall
 
 Args = dict[str, Any]

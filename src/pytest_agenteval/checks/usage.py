@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_agenteval.errors import CheckFailed
-from pytest_agenteval.types import CheckResult, Evidence, Severity, Used
+from pytest_agenteval.types import CheckResult, Consumption, Evidence, Severity
 
 LIMITS = ("tokens", "cost", "duration_ms", "tool_calls", "sql_queries")
 
 
-class Limited(Protocol):
+class HasLimits(Protocol):
     """Anything with the five limits (``cases.model.Budget``, the budget check); ``None``: no limit."""
 
     @property
@@ -44,7 +44,7 @@ class Limited(Protocol):
 class LimitCheck:
     """The case key ``budget`` on one attempt; it says nothing about the answer itself."""
 
-    limits: Limited
+    limits: HasLimits
     type: str = "limit"
     name: str | None = None
     severity: Severity = "fail"
@@ -56,12 +56,12 @@ class LimitCheck:
         return CheckResult(self.type, passed, why, score=float(passed), reason="budget")
 
 
-def budget_check(limits: Limited) -> LimitCheck:
+def budget_check(limits: HasLimits) -> LimitCheck:
     """The check of a case's ``budget``; it loads no pydantic."""
     return LimitCheck(limits)
 
 
-def judge_use(limits: Limited, used: Used) -> tuple[bool, str]:
+def judge_use(limits: HasLimits, used: Consumption) -> tuple[bool, str]:
     """Whether the limits were kept, in words. Raises ``CheckFailed`` when that cannot be known."""
     over = over_budget(limits, used)
     if over:
@@ -80,7 +80,7 @@ def _remedy(unknown: list[str]) -> str:
     return "let the agent report it (Answer.usage, Answer.cost), or drop the limit"
 
 
-def over_budget(limits: Limited, used: Used) -> list[str]:
+def over_budget(limits: HasLimits, used: Consumption) -> list[str]:
     """What is over its limit, each ``61,200 of 60,000 tokens``; unknown use is not over."""
     return [
         _shown(name, getattr(used, name), getattr(limits, name))
@@ -91,7 +91,7 @@ def over_budget(limits: Limited, used: Used) -> list[str]:
     ]
 
 
-def unknown_use(limits: Limited, used: Used) -> list[str]:
+def unknown_use(limits: HasLimits, used: Consumption) -> list[str]:
     """The limited things of which it is not known how much was used."""
     return [name for name in LIMITS if getattr(limits, name) is not None and getattr(used, name) is None]
 

@@ -12,8 +12,8 @@ from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.errors import AgentEvalError
 
 if TYPE_CHECKING:
-    from pytest_agenteval.results.document import Document
-    from pytest_agenteval.results.rows import Row
+    from pytest_agenteval.results.document.document import Document
+    from pytest_agenteval.results.document.rows import Row
 
 TRIAGE = {"case": "the case is wrong", "context": "the context is wrong", "agent": "the agent is wrong"}
 
@@ -68,8 +68,8 @@ def _folder(arguments: argparse.Namespace, beside: str | None = None) -> Path:
     """``--into``, else where the case ``beside`` lies, else ``tests`` below rootdir."""
     if arguments.into is not None:
         return Path(arguments.into)
-    from pytest_agenteval.cli.place import find_root
-    from pytest_agenteval.viewer.saving import case_folder
+    from pytest_agenteval.authoring.save_case import case_folder
+    from pytest_agenteval.config.location import find_root
 
     return case_folder(find_root([])[0], beside)
 
@@ -80,9 +80,9 @@ def _shown(place: Path) -> str:
 
 
 def _add_conversations(arguments: argparse.Namespace) -> int:
+    from pytest_agenteval.authoring.conversations import read_conversations
+    from pytest_agenteval.authoring.save_case import save_case
     from pytest_agenteval.reports.text import one_line
-    from pytest_agenteval.viewer.conversations import read_conversations
-    from pytest_agenteval.viewer.saving import save_case
 
     if arguments.case or arguments.verdict:
         raise AgentEvalError("CASE and --verdict are about results; conversations are added as cases")
@@ -104,9 +104,9 @@ def _add_conversations(arguments: argparse.Namespace) -> int:
 
 
 def _add_answer(arguments: argparse.Namespace) -> int:
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.overrides import with_overrides
-    from pytest_agenteval.viewer.saving import caution_of, draft_of, save_case
+    from pytest_agenteval.authoring.save_case import caution_of, draft_of, save_case
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.overrides import with_overrides
 
     document = with_overrides(read_document(arguments.source))
     rows = _rows(document, arguments)
@@ -167,7 +167,7 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _override(arguments: argparse.Namespace, rows: Sequence[Row]) -> int:
-    from pytest_agenteval.results.overrides import Override, overrides_path, write_override
+    from pytest_agenteval.results.document.overrides import Override, overrides_path, write_override
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     kept = None

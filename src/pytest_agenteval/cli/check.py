@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.cli.output import refuse
-from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
+from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.loader import LoadedFile
-    from pytest_agenteval.cases.model import Case, Check, Turn
+    from pytest_agenteval.cases.model import Case, ParsedCheck, Turn
     from pytest_agenteval.checks.registry import Registry
-    from pytest_agenteval.validation import Fault
+    from pytest_agenteval.support.faults import Fault
 
 IGNORE_FILES = {"nao": ".naoignore", "dazense": ".dazenseignore", "pda": ".pdaignore"}
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(slots=True)
-class Findings:
+class CheckFindings:
     """What was looked at and what was found."""
 
     root: Path
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings.add(list(_unusable(place, findings.cases, told=arguments.references)))
         findings.add(list(_target(place)))
         if arguments.references:
-            from pytest_agenteval.cli.references import run_references
+            from pytest_agenteval.cli.check_references import run_references
 
             run_references(place, findings)
     except (AgentEvalError, OSError) as error:
@@ -85,12 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if findings.counts["error"] else 0
 
 
-def examine(place: Place, paths: Sequence[Path], strict: bool = False) -> Findings:
+def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False) -> CheckFindings:
     """Load every case file among and below ``paths``. Raises ``OSError`` for an unreadable one."""
     from pytest_agenteval.cases.discovery import find, overlooked
     from pytest_agenteval.checks.registry import default_registry
 
-    findings = Findings(place.root, strict)
+    findings = CheckFindings(place.root, strict)
     checks: Any = default_registry()
     if conftest_speaks(place.root, r"^\s*def pytest_agenteval_register\b"):
         checks = _Lenient(checks)
@@ -126,7 +126,7 @@ class _Lenient:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def parse(self, raw: Any) -> Check | list[Fault]:
+    def parse(self, raw: Any) -> ParsedCheck | list[Fault]:
         """As the registry; an unknown type is only told."""
         parsed = self._registry.parse(raw)
         if not isinstance(parsed, list) or not all(f.text.startswith("unknown check type") for f in parsed):
@@ -134,7 +134,7 @@ class _Lenient:
         more = "; a conftest.py registers checks, which only pytest knows"
         return [replace(fault, text=fault.text + more, severity="warning") for fault in parsed]
 
-    def parse_expect(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
+    def parse_expect(self, raw: Any) -> tuple[tuple[ParsedCheck, ...], list[Fault]]:
         """As the registry."""
         return self._registry.parse_expect(raw)
 
@@ -157,7 +157,7 @@ def decides(case: Case) -> bool:
     )
 
 
-def _unusable(place: Place, cases: Sequence[Case], told: bool) -> Iterator[Problem]:
+def _unusable(place: ProjectLocation, cases: Sequence[Case], told: bool) -> Iterator[Problem]:
     """Databases of the project file that cannot be used; with ``told`` only those that no case needs.
 
     An error where a case needs it; what only the environment of a run has to set is a warning.
@@ -176,9 +176,9 @@ def _unusable(place: Place, cases: Sequence[Case], told: bool) -> Iterator[Probl
             yield Problem(place.root / file, int(line), 1, text.strip(), "error" if lasting else "warning")
 
 
-def _target(place: Place) -> Iterator[Problem]:
+def _target(place: ProjectLocation) -> Iterator[Problem]:
     """What is wrong with the agent's target and the ``http`` block of the project file."""
-    from pytest_agenteval.agents.checking import ANY_URL, http_fault, target_fault
+    from pytest_agenteval.agents.target_check import ANY_URL, http_fault, target_fault
 
     project, target = place.project, place.settings.target
     faults = []
@@ -190,7 +190,7 @@ def _target(place: Place) -> Iterator[Problem]:
         yield project.fault("http" if fault.startswith("http") else "target", fault)
 
 
-def _exposed(place: Place, cases: Sequence[Case]) -> list[Problem]:
+def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
     """A warning for each folder of cases that an agent of the project may read."""
     name = IGNORE_FILES.get(place.project.kind or "")
     if name is None:
@@ -220,7 +220,7 @@ def _covers(line: str, folder: str) -> bool:
     return word in (folder, "*", "**")
 
 
-def _tell(findings: Findings) -> None:
+def _tell(findings: CheckFindings) -> None:
     order = {path: number for number, path in enumerate(dict.fromkeys(p.path for p in findings.problems))}
     for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
         shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")

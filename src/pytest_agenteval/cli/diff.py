@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: no regression; 1: a case that passed fails now, or no case is in both; 2: a file cannot be read."""
-    from pytest_agenteval.reports.difference import diff_lines, diff_record
-    from pytest_agenteval.results.diff import diff_documents
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.overrides import with_overrides
+    from pytest_agenteval.reports.terminal_diff import diff_lines, diff_record
+    from pytest_agenteval.results.analysis.diff import diff_documents
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.overrides import with_overrides
 
     try:
         old, new = (with_overrides(read_document(path)) for path in (arguments.old, arguments.new))

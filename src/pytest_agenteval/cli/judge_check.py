@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.cli.output import refuse
-from pytest_agenteval.cli.place import Place, find_place
+from pytest_agenteval.config.location import ProjectLocation, find_place
 from pytest_agenteval.errors import AgentEvalError, SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FORM = "an entry holds question, answer, label, and expected or rule"
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelledAnswer:
     """One labelled answer: its check, what the judge sees, and what people say of it.
 
     ``letter`` is given where people chose one; ``passes`` always.
@@ -38,10 +38,10 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedLabel:
     """A label and what the judge said of it."""
 
-    label: Label
+    label: LabelledAnswer
     passes: bool
     letter: str | None
     why: str
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if agreed < arguments.fail_under else 0
 
 
-def read_labels(path: Path, samples: int = 1) -> list[Label]:
+def read_labels(path: Path, samples: int = 1) -> list[LabelledAnswer]:
     """The labelled answers of a YAML file. Raises ``SettingsError`` with every fault and its line."""
-    from pytest_agenteval.cases.document import Reader, compose, read_text
+    from pytest_agenteval.cases.yaml_reader import Reader, compose, read_text
 
     reader = Reader(path)
     text, problem = read_text(path)
@@ -101,7 +101,7 @@ def read_labels(path: Path, samples: int = 1) -> list[Label]:
     return labels
 
 
-def _label(raw: Any, line: int, samples: int) -> Label:
+def _label(raw: Any, line: int, samples: int) -> LabelledAnswer:
     from pytest_agenteval.checks.registry import default_registry
     from pytest_agenteval.types import Evidence
 
@@ -118,9 +118,9 @@ def _label(raw: Any, line: int, samples: int) -> Label:
     evidence = Evidence(prompt=str(raw["question"]), text=str(raw["answer"]))
     word = str(raw["label"]).strip()
     if word.casefold() in WORDS:
-        return Label(line, check, evidence, WORDS[word.casefold()])
+        return LabelledAnswer(line, check, evidence, WORDS[word.casefold()])
     if kind == "factuality" and word in tuple(LETTERS):
-        return Label(line, check, evidence, word in getattr(check, "passing", ()), word)
+        return LabelledAnswer(line, check, evidence, word in getattr(check, "passing", ()), word)
     raise ValueError(
         f"label should be pass or fail{' or a letter A to E' if kind == 'factuality' else ''}, found {word!r}"
     )
@@ -129,14 +129,14 @@ def _label(raw: Any, line: int, samples: int) -> Label:
 class _Judge:
     """The configured judge, its connections closed at the end. Raises ``SettingsError`` without one."""
 
-    def __init__(self, place: Place, name: str | None) -> None:
+    def __init__(self, place: ProjectLocation, name: str | None) -> None:
         from pytest_agenteval.llm.client import Models
-        from pytest_agenteval.llm.wire import Wire
+        from pytest_agenteval.llm.http_client import HttpClient
 
         wanted = name or place.settings.judge_model
         if wanted is None:
             raise SettingsError("no judge: give --judge-model provider:model, or set agenteval_judge_model")
-        self.wire = Wire(retries=place.settings.retries)
+        self.wire = HttpClient(retries=place.settings.retries)
         models = Models(
             self.wire,
             providers=place.project.providers,
@@ -172,15 +172,15 @@ class _Services:
         raise ImportError(reference)
 
 
-def _ask(label: Label, judge: ChatModel, root: str) -> Judged:
-    from pytest_agenteval.checks.running import run_check
+def _ask(label: LabelledAnswer, judge: ChatModel, root: str) -> JudgedLabel:
+    from pytest_agenteval.checks.runner import run_check
 
     result = run_check(label.check, replace(label.evidence, services=_Services(judge, root)))
     letter = result.details.get("letter") if label.letter is not None else None
-    return Judged(label, result.passed, letter, result.why)
+    return JudgedLabel(label, result.passed, letter, result.why)
 
 
-def report(judged: Sequence[Judged], name: str) -> Iterator[str]:
+def report(judged: Sequence[JudgedLabel], name: str) -> Iterator[str]:
     """Agreement and kappa of pass and fail, of letters where people gave them, and each dissent."""
     yield f"{name} against {len(judged)} human labels"
     yield _told("pass or fail", [(entry.label.passes, entry.passes) for entry in judged])

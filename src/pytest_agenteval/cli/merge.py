@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: written; 2: a file cannot be read, or OUT is one of them."""
-    from pytest_agenteval.reports.terminal import Line, last_line
-    from pytest_agenteval.results.document import write_document
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.merge import merge_documents
+    from pytest_agenteval.reports.terminal import StyledLine, last_line
+    from pytest_agenteval.results.document.document import write_document
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.merge import merge_documents
 
     output = arguments.output or new_name(arguments.files[0])
     try:
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_document(merged, output)
     except (ResultsError, OSError) as error:
         return refuse(error)
-    print_lines([last_line(merged), Line(f"results: {output}")])
+    print_lines([last_line(merged), StyledLine(f"results: {output}")])
     return 0
 
 

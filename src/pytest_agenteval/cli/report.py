@@ -12,7 +12,7 @@ from pytest_agenteval.cli.output import print_lines, refuse
 from pytest_agenteval.errors import ResultsError
 
 if TYPE_CHECKING:
-    from pytest_agenteval.results.document import Document
+    from pytest_agenteval.results.document.document import Document
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +42,8 @@ _PAGES = (".html", ".htm")
 
 def run(arguments: argparse.Namespace) -> int:
     """0: written; 2: a file cannot be read or written."""
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.overrides import with_overrides
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.overrides import with_overrides
 
     suffix = arguments.output.suffix if arguments.output else ""
     if arguments.output and not arguments.format and suffix not in (*_BY_SUFFIX, *_PAGES):
@@ -78,9 +78,9 @@ def _write_html(document: Document, path: Path) -> None:
 
 
 def _print_terminal(document: Document, baseline: Document | None, arguments: argparse.Namespace) -> None:
-    from pytest_agenteval.reports.difference import diff_lines
     from pytest_agenteval.reports.terminal import terminal_lines
-    from pytest_agenteval.results.diff import diff_documents
+    from pytest_agenteval.reports.terminal_diff import diff_lines
+    from pytest_agenteval.results.analysis.diff import diff_documents
 
     width = shutil.get_terminal_size((80, 24)).columns
     shown = str(arguments.file)
@@ -92,9 +92,9 @@ def _print_terminal(document: Document, baseline: Document | None, arguments: ar
 def _text(document: Document, baseline: Document | None, form: str) -> str:
     from pytest_agenteval.reports.junit import junit_xml
     from pytest_agenteval.reports.markdown import markdown_comment, markdown_summary
-    from pytest_agenteval.reports.summary import summary_text
+    from pytest_agenteval.reports.summary_files import summary_text
     from pytest_agenteval.reports.terminal import terminal_lines
-    from pytest_agenteval.results.diff import diff_documents
+    from pytest_agenteval.results.analysis.diff import diff_documents
 
     if form == "junit":
         return junit_xml(document)

@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: written, whatever the verdicts are; 2: something cannot be read or written."""
-    from pytest_agenteval.cli.rescoring import rescored_document
-    from pytest_agenteval.reports.difference import diff_lines
-    from pytest_agenteval.reports.terminal import Line
-    from pytest_agenteval.results.diff import diff_documents
-    from pytest_agenteval.results.document import write_document
-    from pytest_agenteval.results.load import read_document
+    from pytest_agenteval.engine.rescore import rescored_document
+    from pytest_agenteval.reports.terminal import StyledLine
+    from pytest_agenteval.reports.terminal_diff import diff_lines
+    from pytest_agenteval.results.analysis.diff import diff_documents
+    from pytest_agenteval.results.document.document import write_document
+    from pytest_agenteval.results.document.load import read_document
 
     width = shutil.get_terminal_size((80, 24)).columns
     try:
@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse(error)
     print_lines(diff_lines(old, new, diff_documents(old, new), width=width))
     print_lines(
-        Line(f"not rescorable: {reason}, {number} of {len(old.rows)}", "yellow") for reason, number in kept
+        StyledLine(f"not rescorable: {reason}, {number} of {len(old.rows)}", "yellow")
+        for reason, number in kept
     )
-    print_lines([Line(f"results: {output}")])
+    print_lines([StyledLine(f"results: {output}")])
     return 0

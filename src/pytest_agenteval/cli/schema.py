@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: printed or written; 2: a file cannot be read or written."""
-    from pytest_agenteval.cases.schema import case_schema
+    from pytest_agenteval.cases.json_schema import case_schema
     from pytest_agenteval.checks.registry import default_registry
-    from pytest_agenteval.cli.place import find_root
+    from pytest_agenteval.config.location import find_root
 
     text = json.dumps(case_schema(default_registry().json_schema()), indent=2) + "\n"
     if arguments.write is None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.output import refuse
-from pytest_agenteval.cli.place import Place, conftest_speaks, find_place
+from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError
 
 if TYPE_CHECKING:
-    from pytest_agenteval.checks.policy.findings import Validation
+    from pytest_agenteval.governance.validate import Validation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: consistent (warnings allowed); 1: errors; 2: the project cannot be read."""
-    from pytest_agenteval.checks.policy.files import load_governance
-    from pytest_agenteval.checks.policy.findings import validate
-    from pytest_agenteval.checks.policy.scorecard import scorecard
+    from pytest_agenteval.governance.files import load_governance
+    from pytest_agenteval.governance.scorecard import scorecard
+    from pytest_agenteval.governance.validate import validate
 
     folder: Path = arguments.folder.resolve()
     if not folder.is_dir():
@@ -65,13 +65,13 @@ def _lines(found: Validation, folder: Path) -> list[str]:
 
 
 def _databases(
-    place: Place, *, ask: bool
+    place: ProjectLocation, *, ask: bool
 ) -> tuple[list[str] | None, Mapping[str, Mapping[str, Sequence[str]]], list[str]]:
     """(configured names, schemas of those that could be asked, what could not be asked).
 
     The names are ``None`` where a fixture defines the databases: only pytest can call it.
     """
-    from pytest_agenteval.checks.policy.asking import ask_databases
+    from pytest_agenteval.governance.schemas import ask_databases
 
     sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     if not sources and not unusable and conftest_speaks(place.root, r"\bagenteval_databases\b"):

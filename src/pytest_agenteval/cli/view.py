@@ -41,7 +41,7 @@ def _port(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: served until interrupted; 2: no such folder, or nothing can be served."""
-    from pytest_agenteval.viewer.serving import bind, serve
+    from pytest_agenteval.viewer.server import bind, serve
 
     try:
         folder, root, page = _where(arguments.dir)
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _where(given: Path | None) -> tuple[Path, Path, str]:
     """The folder of results, the project's root, and the page to open."""
-    from pytest_agenteval.cli.place import find_place
-    from pytest_agenteval.results.folder import output_folder
+    from pytest_agenteval.config.location import find_place
+    from pytest_agenteval.results.journal.run_folder import output_folder
 
     if given is None:
         place = find_place([])
@@ -87,7 +87,7 @@ def _where(given: Path | None) -> tuple[Path, Path, str]:
 
 def project_of(folder: Path) -> Path:
     """The project that a folder of results belongs to: pytest's rootdir above it."""
-    from pytest_agenteval.cli.place import find_root
+    from pytest_agenteval.config.location import find_root
 
     root = find_root([folder])[0]
     if root != folder and folder.is_relative_to(root):

@@ -12,7 +12,6 @@ is written down for users in docs/comparing.md.
 
 from __future__ import annotations
 
-from pytest_agenteval.compare.comparing import compare
 from pytest_agenteval.compare.options import (
     ColumnOptions,
     ComparisonOptions,
@@ -22,14 +21,8 @@ from pytest_agenteval.compare.options import (
     parse_options,
 )
 from pytest_agenteval.compare.render import render
-from pytest_agenteval.compare.result import (
-    Comparison,
-    Counts,
-    Diagnosis,
-    MappedColumn,
-    SampleCell,
-    SampleRow,
-)
+from pytest_agenteval.compare.result import Comparison, Counts, Diagnosis, MappedColumn, SampleCell, SampleRow
+from pytest_agenteval.compare.tables import compare
 
 __all__ = [
     "ColumnOptions",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_agenteval.compare.engine import PlainEngine
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.pairing import hopcroft_karp
+from pytest_agenteval.compare.python_engine.engine import PythonEngine
+from pytest_agenteval.compare.python_engine.matching import hopcroft_karp
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ MOST_MEASURED = 900
 
 class _Finder:
     def __init__(
-        self, engine: PlainEngine, expected: list[str], actual: list[str], es: list[int], as_: list[int]
+        self, engine: PythonEngine, expected: list[str], actual: list[str], es: list[int], as_: list[int]
     ) -> None:
         self.engine, self.expected, self.actual = engine, expected, actual
         self.es, self.as_ = es, as_

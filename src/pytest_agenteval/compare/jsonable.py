@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pytest_agenteval.compare.nulls import is_nan, is_null, plain
 from pytest_agenteval.compare.result import Comparison, SampleRow
-from pytest_agenteval.compare.spelling import too_large
-from pytest_agenteval.compare.text import shown
+from pytest_agenteval.compare.values.canonical import too_large
+from pytest_agenteval.support.scalars import is_nan, is_null, plain
+from pytest_agenteval.support.text import shown
 
 BIGGEST = 2**53
 LONGEST_TEXT = 2000

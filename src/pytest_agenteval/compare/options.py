@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from pytest_agenteval.validation import Fault, did_you_mean
+from pytest_agenteval.support.faults import Fault, did_you_mean
 
 ORDER_KEY = re.compile(
     r"(?P<name>.*?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?\s*",

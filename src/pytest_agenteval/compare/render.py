@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_agenteval.compare.kinds import kind_of
 from pytest_agenteval.compare.result import Comparison, SampleRow
-from pytest_agenteval.compare.text import cells, fitted, shown, visible
+from pytest_agenteval.compare.values.sql_types import kind_of
+from pytest_agenteval.support.text import cells, fitted, shown, visible
 
 __all__ = ["render", "shown", "visible"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
-from pytest_agenteval.compare.align import Alignment
-from pytest_agenteval.compare.moments import DAY, show_clock
-from pytest_agenteval.compare.numbers import WIDE, shortest
+from pytest_agenteval.compare.alignment import Alignment
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, number_of
 from pytest_agenteval.compare.result import SampleCell, SampleRow
-from pytest_agenteval.compare.scene import Scene, number_of
+from pytest_agenteval.compare.values.numbers import WIDE, shortest
+from pytest_agenteval.compare.values.temporal import DAY, show_clock
 
 MOST_ROWS = 50
 
 
-def sample_rows(scene: Scene, alignment: Alignment) -> tuple[SampleRow, ...]:
+def sample_rows(scene: DiagnosisContext, alignment: Alignment) -> tuple[SampleRow, ...]:
     """Differing rows first, then missing and extra ones, sharing the room that there is."""
     room = _shares(list(alignment.sizes))
     changed = alignment.changed[: room[0]]
@@ -38,7 +38,7 @@ def _shares(sizes: list[int]) -> list[int]:
     return shares
 
 
-def _pair(scene: Scene, e: int, a: int, flags: list[bool]) -> SampleRow:
+def _pair(scene: DiagnosisContext, e: int, a: int, flags: list[bool]) -> SampleRow:
     cells = []
     for position, differs in enumerate(flags):
         delta = _delta(scene, position, e, a) if differs else ""
@@ -47,7 +47,7 @@ def _pair(scene: Scene, e: int, a: int, flags: list[bool]) -> SampleRow:
     return SampleRow("differs", e + 1, a + 1, tuple(cells))
 
 
-def _single(scene: Scene, row: int, expected: bool) -> SampleRow:
+def _single(scene: DiagnosisContext, row: int, expected: bool) -> SampleRow:
     values = [scene.value(position, row, expected) for position in range(len(scene.pairs))]
     if expected:
         cells = tuple(SampleCell(value, None, True) for value in values)
@@ -55,7 +55,7 @@ def _single(scene: Scene, row: int, expected: bool) -> SampleRow:
     return SampleRow("extra", None, row + 1, tuple(SampleCell(None, value, True) for value in values))
 
 
-def _delta(scene: Scene, position: int, e: int, a: int) -> str:
+def _delta(scene: DiagnosisContext, position: int, e: int, a: int) -> str:
     """Answered minus expected, for numbers, dates and times."""
     kind = scene.kind(position)
     mine, theirs = scene.cell(position, e, True), scene.cell(position, a, False)

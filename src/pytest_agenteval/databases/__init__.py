@@ -12,8 +12,8 @@ process takes once per run: the user's file is never opened where an agent may l
 from __future__ import annotations
 
 from pytest_agenteval.databases.database import Database, Databases
+from pytest_agenteval.databases.select_only import outermost_order_by
 from pytest_agenteval.databases.snapshots import Isolated
 from pytest_agenteval.databases.sources import redacted
-from pytest_agenteval.databases.statements import outermost_order_by
 
 __all__ = ["Database", "Databases", "Isolated", "outermost_order_by", "redacted"]

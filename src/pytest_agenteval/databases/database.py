@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_agenteval.databases.cache import ReferenceCache
-from pytest_agenteval.databases.duck import DuckFile, DuckGiven
+from pytest_agenteval.databases.duckdb_engine import DuckDBConnection, DuckDBFile
+from pytest_agenteval.databases.reference_cache import ReferenceCache
 from pytest_agenteval.databases.snapshots import Isolated, Snapshot, Snapshots, isolated
-from pytest_agenteval.databases.sources import Source, source_of
+from pytest_agenteval.databases.sources import DatabaseSource, source_of
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support.faults import did_you_mean
 from pytest_agenteval.table import Table
-from pytest_agenteval.validation import did_you_mean
 
 
 class _Engine(Protocol):
@@ -160,7 +160,7 @@ class Database:
     """One database: read-only queries, reference tables, schema, fingerprint."""
 
     def __init__(
-        self, source: Source, limits: Databases, snapshots: Snapshots, cache: ReferenceCache | None
+        self, source: DatabaseSource, limits: Databases, snapshots: Snapshots, cache: ReferenceCache | None
     ) -> None:
         self.name = source.name
         self.dialect = source.dialect
@@ -199,7 +199,7 @@ class Database:
         snapshot = self._snapshot()
         if snapshot is not None:
             return f"sha256:{snapshot.digest}"
-        from pytest_agenteval.databases.copier import stamp
+        from pytest_agenteval.databases.file_copy import stamp
 
         states = [entry for entry in stamp(str(self._source.path), self._source.kind) if entry]
         return "stat:" + ",".join(f"{size}@{time}" for size, time, _ in states)
@@ -209,7 +209,7 @@ class Database:
         if self._source.path is not None:
             self._snapshot()
 
-    def for_copies(self) -> tuple[Source, Snapshot]:
+    def for_copies(self) -> tuple[DatabaseSource, Snapshot]:
         """What an isolated copy is made from. Raises ``DatabaseError`` where there is no snapshot."""
         if self._source.path is None:
             raise DatabaseError(
@@ -262,16 +262,16 @@ class Database:
         path = snapshot.path if snapshot else source.path
         keep = snapshot is not None or source.path is None
         if source.kind == "duckdb":
-            return DuckFile(path, source.where, keep=keep)
-        from pytest_agenteval.databases.alchemy import open_source
+            return DuckDBFile(path, source.where, keep=keep)
+        from pytest_agenteval.databases.sqlalchemy_engine import open_source
 
         return open_source(source, path, keep=keep)
 
 
-def _given(source: Source) -> _Engine:
+def _given(source: DatabaseSource) -> _Engine:
     if source.dialect == "duckdb" and not hasattr(source.connection, "dialect"):
-        return DuckGiven(source.connection, source.where)
-    from pytest_agenteval.databases import alchemy
+        return DuckDBConnection(source.connection, source.where)
+    from pytest_agenteval.databases import sqlalchemy_engine as alchemy
 
     if hasattr(source.connection, "exec_driver_sql"):
         return alchemy.SqlConnection(source)

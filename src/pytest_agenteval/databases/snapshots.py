@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_agenteval.databases import copier
-from pytest_agenteval.databases.sources import Source
+from pytest_agenteval.databases import file_copy as copier
+from pytest_agenteval.databases.sources import DatabaseSource
 from pytest_agenteval.errors import DatabaseError
 
 
@@ -40,7 +40,7 @@ class Snapshots:
         self.limit = limit
         self._known: dict[tuple[Path, str], Snapshot] = {}
 
-    def of(self, source: Source, *, fresh: bool = False) -> Snapshot | None:
+    def of(self, source: DatabaseSource, *, fresh: bool = False) -> Snapshot | None:
         """The snapshot of ``source``'s file, taken on first need; ``None`` above the limit.
 
         ``fresh``: the file may be rewritten between uses, so a changed file gives a new snapshot.
@@ -60,7 +60,7 @@ class Snapshots:
         self._known[key] = self._shared(source, path, key[1])
         return self._known[key]
 
-    def _shared(self, source: Source, path: Path, stamp: str) -> Snapshot:
+    def _shared(self, source: DatabaseSource, path: Path, stamp: str) -> Snapshot:
         """Taken by the first process of the run; the others wait for it."""
         name = hashlib.sha256(f"{path}\0{stamp}".encode()).hexdigest()[:16]
         home = self.folder / name
@@ -84,7 +84,7 @@ class Snapshots:
 class Isolated:
     """Fresh copies of databases for one attempt: ``urls`` by name, gone after ``close``."""
 
-    def __init__(self, urls: Mapping[str, str], folder: Path, originals: tuple[Source, ...]) -> None:
+    def __init__(self, urls: Mapping[str, str], folder: Path, originals: tuple[DatabaseSource, ...]) -> None:
         self.urls = dict(urls)
         self._folder = folder
         self._originals = originals
@@ -106,7 +106,7 @@ class Isolated:
         self.close()
 
 
-def isolated(sources: Mapping[str, tuple[Source, Snapshot]], folder: Path) -> Isolated:
+def isolated(sources: Mapping[str, tuple[DatabaseSource, Snapshot]], folder: Path) -> Isolated:
     """A fresh, writable copy of each snapshot, below ``folder``, as URLs of the same kind."""
     home = folder / uuid.uuid4().hex[:12]
     home.mkdir(parents=True)
@@ -118,7 +118,7 @@ def isolated(sources: Mapping[str, tuple[Source, Snapshot]], folder: Path) -> Is
     return Isolated(urls, home, tuple(source for source, _ in sources.values()))
 
 
-def copy_file(source: Source, path: Path, target: Path, pids: list[int]) -> dict[str, Any]:
+def copy_file(source: DatabaseSource, path: Path, target: Path, pids: list[int]) -> dict[str, Any]:
     """Have a child process copy ``path`` and its log to ``target``; returns what ``copier.copy`` does."""
     request = {"source": str(path), "target": str(target), "kind": source.kind, "pids": pids}
     command = [sys.executable, "-I", "-S", copier.__file__, json.dumps(request)]
@@ -144,7 +144,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _require_file(source: Source, path: Path) -> None:
+def _require_file(source: DatabaseSource, path: Path) -> None:
     if not path.exists():
         raise DatabaseError(
             f"{source.where}: no such file: {source.path}; build it first, or correct the URL "
@@ -154,7 +154,7 @@ def _require_file(source: Source, path: Path) -> None:
         raise DatabaseError(f"{source.where}: not a file: {source.path}")
 
 
-def _stamp(source: Source) -> list[list[int] | None]:
+def _stamp(source: DatabaseSource) -> list[list[int] | None]:
     return copier.stamp(str(source.path), source.kind)
 
 

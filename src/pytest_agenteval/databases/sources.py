@@ -47,7 +47,7 @@ DRIVERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DatabaseSource:
     """Where the data of one database comes from.
 
     ``url`` is what an agent is given (files are absolute); it may hold a password: messages show
@@ -70,7 +70,7 @@ class Source:
         return f"database {self.name!r} ({self.shown})"
 
 
-def source_of(name: str, value: Any, root: Path) -> Source:
+def source_of(name: str, value: Any, root: Path) -> DatabaseSource:
     """The source behind what a project file, an ini line or a fixture gave for ``name``.
 
     Relative files are relative to ``root``. Raises ``DatabaseError`` for what is neither a URL nor a
@@ -94,7 +94,7 @@ def redacted(url: str) -> str:
     return f"{match['scheme']}://{hidden}{slash}" + _SECRET_KEY.sub(r"\1***", tail)
 
 
-def _from_url(name: str, url: str, root: Path) -> Source:
+def _from_url(name: str, url: str, root: Path) -> DatabaseSource:
     if url == ":memory:":
         url = "duckdb:///:memory:"
     match = _URL.fullmatch(url)
@@ -109,10 +109,10 @@ def _from_url(name: str, url: str, root: Path) -> Source:
         path = _file(match["rest"], root)
         # absolute: an agent's working directory need not be the root
         full = url if path is None else f"{scheme}:///{path}" + _query(match["rest"])
-        return Source(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, full, path)
+        return DatabaseSource(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, full, path)
     if backend == "postgres":
         backend, url = "postgresql", "postgresql" + url[len("postgres") :]
-    return Source(name, "server", _DIALECTS.get(backend, ""), redacted(url), url)
+    return DatabaseSource(name, "server", _DIALECTS.get(backend, ""), redacted(url), url)
 
 
 def _query(rest: str) -> str:
@@ -125,7 +125,7 @@ def _file(rest: str, root: Path) -> Path | None:
     return None if text in ("", ":memory:") else root / text
 
 
-def _from_connection(name: str, value: Any) -> Source:
+def _from_connection(name: str, value: Any) -> DatabaseSource:
     module = type(value).__module__.partition(".")[0].lstrip("_")
     if module == "duckdb" and hasattr(value, "cursor"):
         dialect = "duckdb"
@@ -140,4 +140,4 @@ def _from_connection(name: str, value: Any) -> Source:
             f"database {name!r}: {type(value).__module__}.{type(value).__qualname__} is neither a URL nor "
             "a connection; give a URL, a DuckDB or DB-API connection, or a SQLAlchemy engine or connection"
         )
-    return Source(name, "given", dialect, f"a {module} connection", connection=value)
+    return DatabaseSource(name, "given", dialect, f"a {module} connection", connection=value)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_agenteval.errors import AgentFailed, BudgetSpent
-from pytest_agenteval.llm.store import Store, is_alive
+from pytest_agenteval.support.shared_state import SharedState, is_alive
 
 
 @dataclass(slots=True)
@@ -24,15 +24,15 @@ class Ledger:
 
     limit: float | None
     path: Path | None = None
-    _store: Store = field(init=False, repr=False)
+    _store: SharedState = field(init=False, repr=False)
     _numbers: Iterator[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._store = Store(self.path)
+        self._store = SharedState(self.path)
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def call(self) -> Iterator[Bill]:
+    def call(self) -> Iterator[CallCost]:
         """Around one paid call: ``with ledger.call() as bill: ...; bill.cost = 0.01``.
 
         Before the call the dearest one seen so far is reserved; raises ``BudgetSpent`` when it does
@@ -45,7 +45,7 @@ class Ledger:
             with self._part(outer) as part:
                 yield part
             return
-        bill = Bill(ledger=self, key=self._reserve())
+        bill = CallCost(ledger=self, key=self._reserve())
         token = _AROUND.set(bill)
         try:
             yield bill
@@ -62,7 +62,7 @@ class Ledger:
             self._settle(bill)
 
     @contextlib.contextmanager
-    def _part(self, outer: Bill) -> Iterator[Bill]:
+    def _part(self, outer: CallCost) -> Iterator[CallCost]:
         """A call inside a call (a model's turn inside an agent's attempt): billed at once.
 
         The outer call holds a reservation for it already, so it is only stopped when the others leave
@@ -73,7 +73,7 @@ class Ledger:
             if self.limit is not None and state.usd + others >= self.limit:
                 state.stopped += 1
                 raise BudgetSpent(self._refusal(state))
-        part = Bill(ledger=self, key=outer.key)
+        part = CallCost(ledger=self, key=outer.key)
         try:
             yield part
         finally:
@@ -81,10 +81,10 @@ class Ledger:
                 state.usd += part.cost or 0.0
                 outer.paid += part.cost or 0.0
 
-    def spent(self) -> Spent:
+    def spent(self) -> LedgerTotals:
         """The ledger as it stands."""
         with self._state() as state:
-            return Spent(**asdict(state))
+            return LedgerTotals(**asdict(state))
 
     def _reserve(self) -> str:
         key = f"{os.getpid()}:{next(self._numbers)}"
@@ -96,7 +96,7 @@ class Ledger:
             state.reserved[key] = state.dearest
         return key
 
-    def _settle(self, bill: Bill) -> None:
+    def _settle(self, bill: CallCost) -> None:
         with self._state() as state:
             state.reserved.pop(bill.key, None)
             state.calls += 1
@@ -106,7 +106,7 @@ class Ledger:
             if bill.cost is None and not bill.paid and not bill.failed:
                 state.unpriced += 1
 
-    def _refusal(self, state: Spent) -> str:
+    def _refusal(self, state: LedgerTotals) -> str:
         held = sum(state.reserved.values())
         under_way = f", {_usd(held)} reserved for {len(state.reserved)} calls under way" if held else ""
         return (
@@ -116,10 +116,10 @@ class Ledger:
         )
 
     @contextlib.contextmanager
-    def _state(self) -> Iterator[Spent]:
+    def _state(self) -> Iterator[LedgerTotals]:
         """The state for this caller alone, kept afterwards, also when the block raises."""
         with self._store.open() as raw:
-            state = Spent(**raw)
+            state = LedgerTotals(**raw)
             try:
                 yield state
             finally:
@@ -134,7 +134,7 @@ def _usd(amount: float, places: int = 4) -> str:
 
 
 @dataclass(slots=True)
-class Spent:
+class LedgerTotals:
     """A ledger's state. ``usd`` spent on ``calls`` calls, ``unpriced`` of them at an unknown price.
 
     ``dearest`` is the dearest call (USD), ``reserved`` what is held for calls under way (USD by
@@ -159,7 +159,7 @@ class Spent:
 
 
 @dataclass(slots=True)
-class Bill:
+class CallCost:
     """What one call cost in USD; ``None``: not known. ``paid`` is what calls inside it have cost."""
 
     cost: float | None = None
@@ -170,4 +170,4 @@ class Bill:
 
 
 # which call the current thread or task is in; agents run in copies of the caller's context
-_AROUND: ContextVar[Bill | None] = ContextVar("agenteval_bill", default=None)
+_AROUND: ContextVar[CallCost | None] = ContextVar("agenteval_bill", default=None)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.llm.api_formats import CODECS, ApiFormat, Request
 from pytest_agenteval.llm.budget import Ledger
-from pytest_agenteval.llm.codecs import CODECS, Codec, Request
 from pytest_agenteval.llm.endpoints import Endpoint, find_endpoint, own_prices
+from pytest_agenteval.llm.http_client import HttpClient
+from pytest_agenteval.llm.http_response import HttpResponse, error_text
 from pytest_agenteval.llm.prices import cost
-from pytest_agenteval.llm.reply import Reply, error_text
-from pytest_agenteval.llm.wire import Wire
-from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.llm.providers import Prices, Provider
 from pytest_agenteval.types import Completion, Usage
 
 OVERFLOW = re.compile(
@@ -31,13 +31,13 @@ DEFAULT_MODEL = "openai:gpt-4.1"
 def make_model(
     name: str,
     *,
-    wire: Wire,
+    wire: HttpClient,
     providers: Sequence[Provider] = (),
     environ: Mapping[str, str] | None = None,
     meta_costs: Prices | None = None,
     ledger: Ledger | None = None,
     remember: Callable[[str], object] | None = None,
-) -> Model:
+) -> ModelClient:
     """The model ``provider:model``.
 
     Address and key come from ``providers`` (the project file's ``llm.providers``), else from
@@ -46,7 +46,7 @@ def make_model(
     unknown provider.
     """
     endpoint = find_endpoint(name, providers, os.environ if environ is None else environ)
-    return Model(endpoint, wire, meta_costs, ledger or Ledger(None), remember)
+    return ModelClient(endpoint, wire, meta_costs, ledger or Ledger(None), remember)
 
 
 class Models:
@@ -58,7 +58,7 @@ class Models:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: HttpClient,
         *,
         providers: Sequence[Provider] = (),
         environ: Mapping[str, str] | None = None,
@@ -73,9 +73,9 @@ class Models:
         self.ledger = ledger or Ledger(None)
         self._remember = remember
         self._lock = threading.Lock()
-        self._made: dict[str, Model] = {}
+        self._made: dict[str, ModelClient] = {}
 
-    def get(self, name: str) -> Model:
+    def get(self, name: str) -> ModelClient:
         """The model ``provider:model``. Raises ``SettingsError`` as ``make_model`` does."""
         with self._lock:
             if name not in self._made:
@@ -95,7 +95,7 @@ class Models:
         return cost(name, usage, own_prices(name, self.providers), self.meta_costs)
 
 
-class Model:
+class ModelClient:
     """A ``ChatModel``: one model at one endpoint. Thread-safe.
 
     What an endpoint turns out not to take (JSON Schema, ``max_tokens``) is asked for in another way
@@ -105,14 +105,14 @@ class Model:
     def __init__(
         self,
         endpoint: Endpoint,
-        wire: Wire,
+        wire: HttpClient,
         meta_costs: Prices | None,
         ledger: Ledger,
         remember: Callable[[str], object] | None,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
-        self._codec: Codec = CODECS[endpoint.style]()
+        self._codec: ApiFormat = CODECS[endpoint.style]()
         self._wire = wire
         self._meta_costs = meta_costs
         self._ledger = ledger
@@ -151,7 +151,7 @@ class Model:
                 return self._read(reply)
             attempts = reply.attempts
 
-    def _send(self, request: Request, deadline: float | None) -> Reply:
+    def _send(self, request: Request, deadline: float | None) -> HttpResponse:
         try:
             key, base = self._endpoint.key(), self._endpoint.address()
         except SettingsError as error:
@@ -167,7 +167,7 @@ class Model:
             deadline=deadline,
         )
 
-    def _learn(self, asked: Request, reply: Reply) -> bool:
+    def _learn(self, asked: Request, reply: HttpResponse) -> bool:
         """Whether the endpoint refused a way of asking that there is another way for."""
         said = reply.text
         if asked.limit_key == "max_tokens" and "max_completion_tokens" in said:
@@ -179,7 +179,7 @@ class Model:
             return True
         return False
 
-    def _read(self, reply: Reply) -> Completion:
+    def _read(self, reply: HttpResponse) -> Completion:
         if reply.status >= 300:
             if OVERFLOW.search(reply.said()):
                 raise reply.failed(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.providers import Prices, Provider
+from pytest_agenteval.llm.providers import Prices, Provider
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownProvider:
     """A provider's usual address and the variables that hold its key."""
 
     url: str
@@ -20,22 +20,22 @@ class Known:
     style: str = "openai"
 
 
-PROVIDERS: Mapping[str, Known] = {
-    "anthropic": Known("https://api.anthropic.com/v1", ("ANTHROPIC_API_KEY",), "anthropic"),
-    "cerebras": Known("https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
-    "deepseek": Known("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
-    "fireworks": Known("https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
-    "google": Known(
+PROVIDERS: Mapping[str, KnownProvider] = {
+    "anthropic": KnownProvider("https://api.anthropic.com/v1", ("ANTHROPIC_API_KEY",), "anthropic"),
+    "cerebras": KnownProvider("https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
+    "deepseek": KnownProvider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
+    "fireworks": KnownProvider("https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
+    "google": KnownProvider(
         "https://generativelanguage.googleapis.com/v1beta/openai", ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     ),
-    "groq": Known("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
-    "mistral": Known("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
-    "moonshot": Known("https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",)),
-    "ollama": Known("http://localhost:11434/v1"),
-    "openai": Known("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
-    "openrouter": Known("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
-    "together": Known("https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
-    "xai": Known("https://api.x.ai/v1", ("XAI_API_KEY",)),
+    "groq": KnownProvider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    "mistral": KnownProvider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
+    "moonshot": KnownProvider("https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",)),
+    "ollama": KnownProvider("http://localhost:11434/v1"),
+    "openai": KnownProvider("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "openrouter": KnownProvider("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
+    "together": KnownProvider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
+    "xai": KnownProvider("https://api.x.ai/v1", ("XAI_API_KEY",)),
 }
 ALIASES: Mapping[str, str] = {"gemini": "google", "x-ai": "xai", "claude": "anthropic"}
 SIGNED = frozenset({"bedrock", "vertex"})  # their requests are signed, not authorised by a key

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_agenteval.errors import BudgetSpent
-from pytest_agenteval.llm.store import Store, is_alive
+from pytest_agenteval.support.shared_state import SharedState, is_alive
 
 UNITS: Mapping[str, str] = {
     "tokens": " tokens",
@@ -20,7 +20,7 @@ UNITS: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class Use:
+class AttemptConsumption:
     """What one attempt used, by the names of a budget; what is not known is left out."""
 
     amounts: dict[str, float] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class Use:
 class FileBudget:
     """The budget of the file ``shown``; ``limits`` by name (tokens, cost, ...)."""
 
-    def __init__(self, shown: str, limits: Mapping[str, float], store: Store) -> None:
+    def __init__(self, shown: str, limits: Mapping[str, float], store: SharedState) -> None:
         self._shown = shown
         self._limits = dict(limits)
         self._store = store
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def attempt(self) -> Iterator[Use]:
+    def attempt(self) -> Iterator[AttemptConsumption]:
         """Around one attempt. Raises ``BudgetSpent`` when one as large as the largest does not fit."""
         key = f"{os.getpid()}:{next(self._numbers)}"
         with self._store.open() as state:
@@ -53,7 +53,7 @@ class FileBudget:
                 if used >= limit or used + largest * (len(running) + 1) > limit + 1e-9:
                     raise BudgetSpent(self._refusal(name, used, limit, largest))
             state["running"] = [*running, key]
-        use = Use()
+        use = AttemptConsumption()
         try:
             yield use
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_agenteval.providers import Prices
+from pytest_agenteval.llm.providers import Prices
 from pytest_agenteval.types import Usage
 
 MILLION = 1_000_000
@@ -21,7 +21,7 @@ GENAI_PROVIDERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenCounts:
     """Tokens by the kind that is priced: ``input`` here leaves the cached ones out."""
 
     input: int
@@ -30,7 +30,7 @@ class Tokens:
     output: int
 
     @classmethod
-    def of(cls, usage: Usage | None) -> Tokens | None:
+    def of(cls, usage: Usage | None) -> TokenCounts | None:
         """The kinds of ``usage``; ``None`` when input or output is unknown."""
         if usage is None or usage.input is None or usage.output is None:
             return None
@@ -46,7 +46,7 @@ def cost(
     Each kind of token takes the first price found: ``own`` (the model's ``costs`` in the project
     file), genai-prices, ``meta`` (``llm.meta.costs``).
     """
-    tokens = Tokens.of(usage)
+    tokens = TokenCounts.of(usage)
     if tokens is None:
         return None
     if own is None:
@@ -59,13 +59,15 @@ def cost(
     return None if None in parts else float(sum(part for part in parts if part is not None))
 
 
-def _part(model: str, kind: str, tokens: Tokens, own: Prices | None, meta: Prices | None) -> float | None:
+def _part(
+    model: str, kind: str, tokens: TokenCounts, own: Prices | None, meta: Prices | None
+) -> float | None:
     count: int = getattr(tokens, kind)
     if count == 0:
         return 0.0
     price = _price(own, kind)
     if price is None and own is not None:
-        known = _genai(model, Tokens(**{k: count if k == kind else 0 for k in Tokens.__slots__}))
+        known = _genai(model, TokenCounts(**{k: count if k == kind else 0 for k in TokenCounts.__slots__}))
         if known is not None:
             return known
     if price is None:
@@ -81,7 +83,7 @@ def _price(prices: Prices | None, kind: str) -> float | None:
     return prices.input if given is None and kind != "output" else given
 
 
-def _genai(model: str, tokens: Tokens) -> float | None:
+def _genai(model: str, tokens: TokenCounts) -> float | None:
     """What genai-prices says, ``None`` for a provider or model it does not know."""
     from genai_prices import Usage as GenaiUsage
     from genai_prices import calc_price

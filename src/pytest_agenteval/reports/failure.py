@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
-from pytest_agenteval.evidence import turn_label
+from pytest_agenteval.engine.evidence import turn_label
 from pytest_agenteval.reports.text import one_line, safe
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 

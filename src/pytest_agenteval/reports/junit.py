@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pytest_agenteval.reports.failure import GATED
 from pytest_agenteval.reports.text import one_line
-from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.rows import CaseRow
+from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.rows import CaseRow
 
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

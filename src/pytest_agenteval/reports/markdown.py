@@ -6,8 +6,8 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_agenteval.reports.sheets import (
-    Sheet,
+from pytest_agenteval.reports.tables import (
+    ReportTable,
     attempts_sheet,
     flaky_cases,
     marks_of,
@@ -17,8 +17,8 @@ from pytest_agenteval.reports.sheets import (
 )
 from pytest_agenteval.reports.terminal import case_name, last_line
 from pytest_agenteval.reports.text import counted, fit, markdown, one_line, safe
-from pytest_agenteval.results.diff import CaseChange, RunDiff
-from pytest_agenteval.results.document import Document
+from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff
+from pytest_agenteval.results.document.document import Document
 
 MANY = 100
 """Rows of a table in markdown; GitHub cuts a step summary at 1 MiB."""
@@ -95,7 +95,7 @@ def _failures(document: Document) -> Iterator[str]:
         yield from ("", f"{fence}text", text, fence, "", "</details>", "")
 
 
-def _table(sheet: Sheet) -> list[str]:
+def _table(sheet: ReportTable) -> list[str]:
     head = "| " + " | ".join(markdown(column.name) for column in sheet.columns) + " |"
     rule = "|" + "|".join("--:" if column.right else "--" for column in sheet.columns) + "|"
     rows = ["| " + " | ".join(markdown(cell) for cell in row) + " |" for row in sheet.rows]

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from math import ceil
 from typing import Any
 
-from pytest_agenteval.reports.sheets import (
-    Sheet,
+from pytest_agenteval.reports.tables import (
+    ReportTable,
     attempts_sheet,
     flaky_cases,
     marks_of,
@@ -30,8 +30,8 @@ from pytest_agenteval.reports.text import (
     tokens_text,
     width_of,
 )
-from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.rows import CaseRow
+from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.rows import CaseRow
 
 VIEWER = ("starlette", "uvicorn")
 """What ``agenteval view`` needs beyond a plain install."""
@@ -47,7 +47,7 @@ NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StyledLine:
     """One line and the name of its style: '', bold, green, red, yellow, title."""
 
     text: str
@@ -61,7 +61,7 @@ def terminal_lines(
     verbosity: int = 0,
     results: str | None = None,
     next_steps: Sequence[str] | None = None,
-) -> list[Line]:
+) -> list[StyledLine]:
     """The end-of-run report. ``results`` is the shown path of the results file.
 
     ``next_steps`` are commands to go on with; by default those that the document suggests.
@@ -79,18 +79,18 @@ def terminal_lines(
         *_models(document, width, verbosity),
         *_attempts(document, width),
         *_notes(document, width),
-        *([Line(f"results: {one_line(results)}")] if results else []),
+        *([StyledLine(f"results: {one_line(results)}")] if results else []),
         *(line for step in steps for line in _next(one_line(step), width)),
         last,
     ]
 
 
-def _next(step: str, width: int) -> list[Line]:
+def _next(step: str, width: int) -> list[StyledLine]:
     """``next: COMMAND (what it does)``; a long command stands on a line of its own, to be copied whole."""
     if width_of(step) + len("next: ") <= width or not step.endswith(")"):
-        return [Line(f"next: {step}")]
+        return [StyledLine(f"next: {step}")]
     command, _, what = step.rpartition(" (")
-    return [Line(f"next: {what.removesuffix(')')}:"), Line(f"  {command}")]
+    return [StyledLine(f"next: {what.removesuffix(')')}:"), StyledLine(f"  {command}")]
 
 
 def suggested_steps(document: Document) -> list[str]:
@@ -109,7 +109,7 @@ def suggested_steps(document: Document) -> list[str]:
     return steps
 
 
-def last_line(document: Document) -> Line:
+def last_line(document: Document) -> StyledLine:
     """``cases: 9 passed, 2 failed, 1 error · 75.0 % · 31,000 tokens · $0.12 · 34.1s``."""
     cases, summary = document.header["cases"], document.header["summary"]
     words = (
@@ -130,7 +130,7 @@ def last_line(document: Document) -> Line:
     if summary["total_cost"] is not None:
         figures.append(cost_text(summary["total_cost"]))
     figures.append(time_text(summary["total_duration_ms"]))
-    return Line(" · ".join(figures), _colour(cases))
+    return StyledLine(" · ".join(figures), _colour(cases))
 
 
 def _colour(cases: Mapping[str, Any]) -> str:
@@ -139,22 +139,22 @@ def _colour(cases: Mapping[str, Any]) -> str:
     return "green" if cases["passed"] and not cases["review"] else "yellow"
 
 
-def _results(document: Document, width: int, verbosity: int) -> Iterator[Line]:
+def _results(document: Document, width: int, verbosity: int) -> Iterator[StyledLine]:
     cases = document.cases
     shown = cases if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
     sheet = results_sheet(document, shown, len(cases) - len(shown))
-    yield Line(sheet.title, "title")
+    yield StyledLine(sheet.title, "title")
     if width >= WIDE:
         yield from layout(sheet, width)
     else:
         yield from _grouped(sheet, width)
     if sheet.note:
-        yield Line(sheet.note)
+        yield StyledLine(sheet.note)
 
 
-def _grouped(sheet: Sheet, width: int) -> Iterator[Line]:
+def _grouped(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
     """The table without its Model column; each model heads its own rows."""
-    narrow = Sheet(
+    narrow = ReportTable(
         sheet.title,
         [column for column in sheet.columns if column.name != "Model"],
         [[cell for n, cell in enumerate(row) if n != 1] for row in sheet.rows],
@@ -165,22 +165,22 @@ def _grouped(sheet: Sheet, width: int) -> Iterator[Line]:
     previous = None
     for row, line in zip(sheet.rows, lines[1:], strict=True):
         if row[1] and row[1] != previous:
-            yield Line(fit(f"Model {one_line(row[1])}", width), "bold")
+            yield StyledLine(fit(f"Model {one_line(row[1])}", width), "bold")
             previous = row[1]
         yield line
 
 
-def _models(document: Document, width: int, verbosity: int) -> Iterator[Line]:
+def _models(document: Document, width: int, verbosity: int) -> Iterator[StyledLine]:
     if len(document.header["by_model"]) < 2:
         return
     sheet = model_sheet(document)
-    yield Line(sheet.title, "title")
+    yield StyledLine(sheet.title, "title")
     yield from layout(sheet, width)
     cases = document.cases
     only = None if verbosity > 0 or len(cases) <= MANY else [c for c in cases if c.verdict != "passed"]
     for number, models in enumerate(_blocks(models_of(document), width)):
         matrix = matrix_sheet(document, only, models)
-        yield Line(matrix.title if number == 0 else "", "title" if number == 0 else "")
+        yield StyledLine(matrix.title if number == 0 else "", "title" if number == 0 else "")
         yield from layout(matrix, width)
 
 
@@ -191,16 +191,16 @@ def _blocks(models: Sequence[str], width: int) -> list[Sequence[str]]:
     return [models[start : start + room] for start in range(0, len(models), room)]
 
 
-def _attempts(document: Document, width: int) -> Iterator[Line]:
+def _attempts(document: Document, width: int) -> Iterator[StyledLine]:
     if all(len(case.rows) < 2 for case in document.cases):
         return
     sheet = attempts_sheet(document)
-    yield Line(sheet.title, "title")
+    yield StyledLine(sheet.title, "title")
     yield from layout(sheet, width)
     several = len(document.header["by_model"]) > 1
     flaky = flaky_cases(document)
     for case in flaky[:NAMED]:
-        yield Line(f"! flaky {fit(case_name(case, several), width - 40)}  {marks_of(case)}", "yellow")
+        yield StyledLine(f"! flaky {fit(case_name(case, several), width - 40)}  {marks_of(case)}", "yellow")
     yield from _rest(len(flaky), "flaky")
 
 
@@ -210,30 +210,30 @@ def case_name(case: CaseRow, with_model: bool) -> str:
     return one_line(name)
 
 
-def _rest(number: int, word: str) -> Iterator[Line]:
+def _rest(number: int, word: str) -> Iterator[StyledLine]:
     if number > NAMED:
-        yield Line(f"  and {number - NAMED} more {word}")
+        yield StyledLine(f"  and {number - NAMED} more {word}")
 
 
-def _notes(document: Document, width: int) -> Iterator[Line]:
+def _notes(document: Document, width: int) -> Iterator[StyledLine]:
     """Errors, what was not run, unpriced models, durations, gates: each named."""
     several = len(document.header["by_model"]) > 1
     cases = document.cases
     for verdict, mark, style in (("error", "E", "red"), ("not_run", "- not run", "yellow")):
         found = [case for case in cases if case.verdict == verdict]
         for case in found[:NAMED]:
-            yield Line(fit(_reason(case, mark, several), width), style)
+            yield StyledLine(fit(_reason(case, mark, several), width), style)
         yield from _rest(len(found), "errors" if verdict == "error" else "not run")
     for entry in document.header["by_model"]:
         if entry.get("unpriced"):
             number = counted(entry["unpriced"], "attempt")
-            yield Line(
+            yield StyledLine(
                 fit(f"unpriced: {one_line(entry['model'])} ({number} without a price)", width), "yellow"
             )
     durations = sorted(row.duration_ms for row in document.rows if row.verdict != "not_run")
     if len(durations) > 1:
         p50, p95 = percentile(durations, 50), percentile(durations, 95)
-        yield Line(f"duration: p50 {time_text(p50)}, p95 {time_text(p95)}")
+        yield StyledLine(f"duration: p50 {time_text(p50)}, p95 {time_text(p95)}")
     yield from _run_notes(document.run)
 
 
@@ -243,32 +243,32 @@ def _reason(case: CaseRow, mark: str, several: bool) -> str:
     return f"{mark} {case_name(case, several)}{stage}: {one_line(row.message)}"
 
 
-def _run_notes(run: Mapping[str, Any]) -> Iterator[Line]:
+def _run_notes(run: Mapping[str, Any]) -> Iterator[StyledLine]:
     if run.get("overrides"):
-        yield Line(f"{counted(run['overrides'], 'verdict')} overridden by a person", "yellow")
+        yield StyledLine(f"{counted(run['overrides'], 'verdict')} overridden by a person", "yellow")
     if run.get("torn_lines"):
         lines = counted(run["torn_lines"], "journal line")
-        yield Line(f"{lines} cut off where a process was killed", "yellow")
+        yield StyledLine(f"{lines} cut off where a process was killed", "yellow")
     yield from _gates(run)
     yield from _scorecard(run)
 
 
-def _gates(run: Mapping[str, Any]) -> Iterator[Line]:
+def _gates(run: Mapping[str, Any]) -> Iterator[StyledLine]:
     """Each gate with what it found."""
     for gate in run.get("gates") or ():
         if isinstance(gate, Mapping) and "text" in gate:
             holds = bool(gate.get("holds"))
             word = "holds" if holds else "fails"
-            yield Line(f"gate {word}: {one_line(str(gate['text']))}", "green" if holds else "red")
+            yield StyledLine(f"gate {word}: {one_line(str(gate['text']))}", "green" if holds else "red")
 
 
-def _scorecard(run: Mapping[str, Any]) -> Iterator[Line]:
+def _scorecard(run: Mapping[str, Any]) -> Iterator[StyledLine]:
     """The governance scorecard in one line: how many of its lines hold, and which do not."""
     lines = [line for line in run.get("scorecard") or () if isinstance(line, Mapping)]
     missing = [one_line(str(line.get("name"))) for line in lines if not line.get("yes")]
     if lines:
         rest = f" (no: {', '.join(missing)})" if missing else ""
-        yield Line(f"governance: {len(lines) - len(missing)} of {len(lines)}{rest}")
+        yield StyledLine(f"governance: {len(lines) - len(missing)} of {len(lines)}{rest}")
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -276,17 +276,17 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, ceil(share / 100 * len(ordered)) - 1)]
 
 
-def layout(sheet: Sheet, width: int) -> Iterator[Line]:
+def layout(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
     """A sheet as lines of at most ``width`` columns: a heading, then its rows."""
     cells = [[one_line(cell) for cell in row] for row in sheet.rows]
     heads = [one_line(column.name) for column in sheet.columns]
     widths = _widths(sheet, heads, cells, width)
-    yield Line(_row(heads, sheet, widths), "bold")
+    yield StyledLine(_row(heads, sheet, widths), "bold")
     for row, style in zip(cells, sheet.styles, strict=True):
-        yield Line(_row(row, sheet, widths), style)
+        yield StyledLine(_row(row, sheet, widths), style)
 
 
-def _row(cells: Sequence[str], sheet: Sheet, widths: Sequence[int]) -> str:
+def _row(cells: Sequence[str], sheet: ReportTable, widths: Sequence[int]) -> str:
     parts = (
         pad(fit(cell, size), size, column.right)
         for cell, size, column in zip(cells, widths, sheet.columns, strict=True)
@@ -294,7 +294,7 @@ def _row(cells: Sequence[str], sheet: Sheet, widths: Sequence[int]) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _widths(sheet: Sheet, heads: list[str], cells: list[list[str]], width: int) -> list[int]:
+def _widths(sheet: ReportTable, heads: list[str], cells: list[list[str]], width: int) -> list[int]:
     """Natural widths; flexible columns share what is left, the widest give up first."""
     natural = [max(map(width_of, column)) for column in zip(heads, *cells, strict=True)]
     flexible = [n for n, column in enumerate(sheet.columns) if column.flexible]

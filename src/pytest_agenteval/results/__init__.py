@@ -24,7 +24,7 @@ def read_results(*paths: str | Path) -> pandas.DataFrame:
 
     if not paths:
         raise TypeError("read_results() needs at least one results file or folder")
-    from pytest_agenteval.results.rows import Row
+    from pytest_agenteval.results.document.rows import Row
 
     names = [name for name in Row.__slots__ if name != "usage"]
     columns = ["run", "label", "timestamp", *names, "overridden"]
@@ -33,8 +33,8 @@ def read_results(*paths: str | Path) -> pandas.DataFrame:
 
 
 def _records(path: Path, names: list[str]) -> list[dict[str, Any]]:
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.overrides import with_overrides
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.overrides import with_overrides
 
     read = read_document(path)
     document = with_overrides(read)

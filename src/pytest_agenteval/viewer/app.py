@@ -17,20 +17,26 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from pytest_agenteval.authoring.save_case import case_folder, caution_of, draft_of, save_case
 from pytest_agenteval.errors import AgentEvalError, ResultsError
-from pytest_agenteval.reports.html.attempts import attempt_view
+from pytest_agenteval.reports.html.attempt_view import attempt_view
 from pytest_agenteval.reports.html.environment import make_environment, static_text
+from pytest_agenteval.reports.html.filters import PageQuery
 from pytest_agenteval.reports.html.links import ServerLinks
 from pytest_agenteval.reports.html.markup import json_text
-from pytest_agenteval.reports.html.onefile import page_values, report_parts
-from pytest_agenteval.reports.html.query import Query
-from pytest_agenteval.reports.html.runs import attempt_numbers, neighbours, run_view
-from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.overrides import LABELS, Override, read_overrides, row_id, write_override
-from pytest_agenteval.results.rows import Row
-from pytest_agenteval.viewer.library import Library, Listed, Reading, unreadable
-from pytest_agenteval.viewer.overview import PAGE, comparing, history_of, run_lines, trends
-from pytest_agenteval.viewer.saving import case_folder, caution_of, draft_of, save_case
+from pytest_agenteval.reports.html.one_file import page_values, report_parts
+from pytest_agenteval.reports.html.run_view import attempt_numbers, neighbours, run_view
+from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.overrides import (
+    LABELS,
+    Override,
+    read_overrides,
+    row_id,
+    write_override,
+)
+from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.viewer.library import Library, ListedRun, ReadFile, unreadable
+from pytest_agenteval.viewer.pages import PAGE, comparing, history_of, run_lines, trends
 from pytest_agenteval.viewer.security import Access, Guard, read_form
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "theme.js": "text/javascript"}
@@ -66,7 +72,7 @@ class Viewer:
         """A page that says one thing."""
         return self.page("message.html", status, title=title, text=text, refresh=refresh)
 
-    def listed(self, run_id: str) -> Listed:
+    def listed(self, run_id: str) -> ListedRun:
         """The run of that id. Raises ``HTTPException`` 404: only what is listed can be opened."""
         found = self.library.listing().get(run_id)
         if found is None:
@@ -77,7 +83,7 @@ class Viewer:
 class _Waiting(Exception):
     """A file is still being read."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ReadFile) -> None:
         super().__init__(reading.id)
         self.reading = reading
 
@@ -149,9 +155,9 @@ def _action(
     return endpoint
 
 
-def _document(viewer: Viewer, listed: Listed) -> Document:
+def _document(viewer: Viewer, listed: ListedRun) -> Document:
     opened = viewer.library.open(listed)
-    if isinstance(opened, Reading):
+    if isinstance(opened, ReadFile):
         raise _Waiting(opened)
     return opened
 
@@ -161,7 +167,7 @@ def runs_page(viewer: Viewer, request: Request) -> Response:
     query = request.query_params.get("q", "")[:200]
     every = run_lines(viewer.library)
     lines = [line for line in every if all(word in line.text for word in query.casefold().split())]
-    page = Query.read(request.query_params).page
+    page = PageQuery.read(request.query_params).page
     pages = max(1, -(-len(lines) // PAGE))
     page = min(page, pages)
     return viewer.page(
@@ -187,7 +193,7 @@ def run_page(viewer: Viewer, request: Request) -> Response:
     older = every[every.index(listed.id) + 1 :] if listed.id in every else []
     return viewer.page(
         "run.html",
-        view=run_view(listed.id, document, Query.read(request.query_params)),
+        view=run_view(listed.id, document, PageQuery.read(request.query_params)),
         links=ServerLinks(listed.id),
         listed=listed,
         others=others[:200],
@@ -201,7 +207,7 @@ def _readable(viewer: Viewer, ids: Sequence[str]) -> str | None:
     listing = viewer.library.listing()
     for run_id in ids[:5]:
         try:
-            if not isinstance(viewer.library.header(listing[run_id], 0.0), Reading):
+            if not isinstance(viewer.library.header(listing[run_id], 0.0), ReadFile):
                 return run_id
         except (ResultsError, OSError, KeyError):
             continue
@@ -211,7 +217,7 @@ def _readable(viewer: Viewer, ids: Sequence[str]) -> str | None:
 def attempt_page(viewer: Viewer, request: Request) -> Response:
     """One attempt."""
     listed, document, number, row = _attempt(viewer, request)
-    query = Query.read(request.query_params)
+    query = PageQuery.read(request.query_params)
     view = run_view(listed.id, document, query)
     entry = document.entry(number - 1)
     siblings = next(line.attempts for line in view.lines if number in line.numbers)
@@ -253,7 +259,7 @@ def _cases_shown(viewer: Viewer, row: Row) -> str:
     return folder.relative_to(viewer.root).as_posix() if folder.is_relative_to(viewer.root) else str(folder)
 
 
-def _attempt(viewer: Viewer, request: Request) -> tuple[Listed, Document, int, Row]:
+def _attempt(viewer: Viewer, request: Request) -> tuple[ListedRun, Document, int, Row]:
     listed = viewer.listed(request.path_params["run"])
     document = _document(viewer, listed)
     number = request.path_params["number"]

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.aggregate import totals
-from pytest_agenteval.results.document import Document
-from pytest_agenteval.results.folder import RunFolder
-from pytest_agenteval.results.load import TOTALS, header_of_file, read_document
-from pytest_agenteval.results.overrides import overrides_path, with_overrides
+from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.load import TOTALS, header_of_file, read_document
+from pytest_agenteval.results.document.overrides import overrides_path, with_overrides
+from pytest_agenteval.results.document.totals import totals
+from pytest_agenteval.results.journal.run_folder import RunFolder
 
 KEPT_ROWS = 200_000
 """Attempts whose scalars are kept in memory, over all runs."""
@@ -29,7 +29,7 @@ LIVE = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRun:
     """A run in the folder: its results file, or the folder of a run that is not finished."""
 
     id: str
@@ -55,7 +55,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadFile:
     """A file that is still being read; ``share`` 0..1 of it is."""
 
     id: str
@@ -91,13 +91,13 @@ class Library:
         """Stop reading."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def listing(self) -> dict[str, Listed]:
+    def listing(self) -> dict[str, ListedRun]:
         """Runs by id, newest first. Links, hidden files and other names are not there.
 
         Of a run that has both a document and journals (it was resumed, or did not end well) the one
         written last counts.
         """
-        found: dict[str, Listed] = {}
+        found: dict[str, ListedRun] = {}
         for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
             try:
                 listed = _listed(path)
@@ -107,7 +107,7 @@ class Library:
                 found[listed.id] = listed
         return dict(sorted(found.items(), key=lambda item: _age(item[1]), reverse=True))
 
-    def header(self, listed: Listed, wait: float = PATIENCE) -> Mapping[str, Any] | Reading:
+    def header(self, listed: ListedRun, wait: float = PATIENCE) -> Mapping[str, Any] | ReadFile:
         """The totals of a run, without its attempts where the file says them. Raises ``ResultsError``."""
         with self._lock:
             known = self._headers.get(listed.id)
@@ -118,15 +118,15 @@ class Library:
             header = header_of_file(listed.path)
         if header is None:
             opened = self.open(listed, wait)
-            if isinstance(opened, Reading):
+            if isinstance(opened, ReadFile):
                 return opened
             header = opened.header
         with self._lock:
             self._headers[listed.id] = (listed.stamp, header)
         return header
 
-    def open(self, listed: Listed, wait: float = PATIENCE) -> Document | Reading:
-        """The run's document, with a person's verdicts; ``Reading`` where that takes longer than ``wait`` s.
+    def open(self, listed: ListedRun, wait: float = PATIENCE) -> Document | ReadFile:
+        """The run's document, with a person's verdicts; ``ReadFile`` where that takes longer than ``wait`` s.
 
         Raises ``ResultsError`` for what cannot be read.
         """
@@ -134,11 +134,11 @@ class Library:
         try:
             document = task.future.result(timeout=wait)
         except TimeoutError:
-            return Reading(listed.id, task.progress.share)
+            return ReadFile(listed.id, task.progress.share)
         self._forget_oldest()
         return document
 
-    def _task(self, listed: Listed) -> _Task:
+    def _task(self, listed: ListedRun) -> _Task:
         with self._lock:
             task = self._tasks.get(listed.id)
             if task is None or task.stamp != listed.stamp:
@@ -173,7 +173,7 @@ def _rows(task: _Task) -> int:
     return len(future.result().rows) if future.done() and not future.exception() else 0
 
 
-def _listed(path: Path) -> Listed | None:
+def _listed(path: Path) -> ListedRun | None:
     if not path.name.startswith("results_") or path.is_symlink():
         return None
     if path.is_dir():
@@ -186,12 +186,12 @@ def _listed(path: Path) -> Listed | None:
             sum(stat.st_size for stat in stats),
             *_overridden(path),
         )
-        return Listed(path.name, path, stamp, stamp[1], RunFolder.open(path).running)
+        return ListedRun(path.name, path, stamp, stamp[1], RunFolder.open(path).running)
     if path.suffix != ".json" or path.name.endswith(".overrides.json") or not path.is_file():
         return None
     stat = path.stat()
     stamp = stat.st_mtime_ns, stat.st_size, *_overridden(path)
-    return Listed(path.name.removesuffix(".json"), path, stamp, stat.st_size)
+    return ListedRun(path.name.removesuffix(".json"), path, stamp, stat.st_size)
 
 
 def _overridden(path: Path) -> tuple[int, int]:
@@ -202,7 +202,7 @@ def _overridden(path: Path) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _age(listed: Listed) -> tuple[str, int]:
+def _age(listed: ListedRun) -> tuple[str, int]:
     """Runs are named by the second they began in; other names follow, newest first."""
     name = listed.id.removeprefix("results_")
     return (name if name[:8].isdigit() else "", listed.stamp[0])

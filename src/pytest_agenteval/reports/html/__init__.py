@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_agenteval.results.document import Document
+    from pytest_agenteval.results.document.document import Document
 
 __all__ = ["write_html"]
 
@@ -17,6 +17,6 @@ def write_html(document: Document, path: Path) -> Path:
     The page needs no network and no server; with scripts off it can be read all the same. A person's
     verdicts in ``results_X.overrides.json`` count. Raises ``OSError`` where it cannot be written.
     """
-    from pytest_agenteval.reports.html.onefile import write_report
+    from pytest_agenteval.reports.html.one_file import write_report
 
     return write_report(document, path)

@@ -10,15 +10,8 @@ from jinja2 import ChainableUndefined, Environment, PackageLoader
 from markupsafe import Markup
 
 from pytest_agenteval.reports.html import charts, markup
-from pytest_agenteval.reports.html.runs import short_time
-from pytest_agenteval.reports.text import (
-    cost_text,
-    counted,
-    percent_text,
-    rate_text,
-    safe,
-    tokens_text,
-)
+from pytest_agenteval.reports.html.run_view import short_time
+from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, safe, tokens_text
 
 
 def make_environment() -> Environment:

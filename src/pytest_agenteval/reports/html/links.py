@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
-from pytest_agenteval.reports.html.query import Query
+from pytest_agenteval.reports.html.filters import PageQuery
 
 
 class Links(Protocol):
     """Where things are, from the pages of one run."""
 
-    def run(self, query: Query | None = None, **changes: object) -> str:
+    def run(self, query: PageQuery | None = None, **changes: object) -> str:
         """The run's page, with a query."""
         ...
 
-    def attempt(self, number: int, query: Query | None = None) -> str:
+    def attempt(self, number: int, query: PageQuery | None = None) -> str:
         """The page of an attempt (``number`` of the results entry, from 1)."""
         ...
 
@@ -30,11 +30,11 @@ class ServerLinks:
     def __init__(self, run_id: str) -> None:
         self._base = f"/runs/{quote(run_id, safe='')}"
 
-    def run(self, query: Query | None = None, **changes: object) -> str:
+    def run(self, query: PageQuery | None = None, **changes: object) -> str:
         """``/runs/ID?show=failures``."""
         return self._base + (query.text(**changes) if query is not None else "")
 
-    def attempt(self, number: int, query: Query | None = None) -> str:
+    def attempt(self, number: int, query: PageQuery | None = None) -> str:
         """``/runs/ID/attempts/3?show=failures``: the query keeps previous and next within the filter."""
         kept = query.text(page=1) if query is not None else ""
         return f"{self._base}/attempts/{number}{kept}"
@@ -51,11 +51,11 @@ class ServerLinks:
 class PageLinks:
     """Fragments within the one-file report."""
 
-    def run(self, query: Query | None = None, **changes: object) -> str:
+    def run(self, query: PageQuery | None = None, **changes: object) -> str:
         """The top; filters are the script's business there."""
         return "#top"
 
-    def attempt(self, number: int, query: Query | None = None) -> str:
+    def attempt(self, number: int, query: PageQuery | None = None) -> str:
         """``#attempt-3``."""
         return f"#attempt-{number}"
 

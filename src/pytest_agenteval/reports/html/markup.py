@@ -67,7 +67,7 @@ def formatted_sql(sql: str) -> str:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    from pytest_agenteval.checks.sqltree.parsing import quiet
+    from pytest_agenteval.checks.sql.parsing import quiet
 
     try:
         with quiet():

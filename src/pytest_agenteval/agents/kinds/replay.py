@@ -1,0 +1,210 @@
+"""``replay:FILE`` and the recorder behind ``--agent-record FILE``.
+
+A recording is a text file of JSON lines, one per attempt: ``{"key", "turns", "model", "attempt",
+"answer"}`` (``input`` and ``caller`` where the task had them). A line written by hand needs no key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.normalize import normalize
+from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.support.json_codec import answer_from_json, answer_to_json, encode
+from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.types import Answer, Task
+
+
+def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
+    """sha256 over what was said, by which model it was answered, and which attempt it was."""
+    form = json.dumps([list(turns), model, attempt], ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(form.encode("ascii")).hexdigest()
+
+
+def recording_line(task: Task, answer: Answer) -> dict[str, Any]:
+    """One line of a recording; ``answer`` is a normalised one."""
+    line: dict[str, Any] = {
+        "key": recording_key(task.turns, task.model, task.attempt),
+        "turns": list(task.turns),
+        "model": task.model,
+        "attempt": task.attempt,
+    }
+    line.update({name: encode(value) for name, value in _apart(task).items() if value is not None})
+    return {**line, "answer": answer_to_json(answer)}
+
+
+def _apart(task: Task) -> dict[str, Any]:
+    """What tells tasks of the same turns apart."""
+    return {"input": task.input, "caller": task.caller}
+
+
+class Recorder:
+    """Appends answers to a file: whole lines, under a lock, from any thread and process."""
+
+    def __init__(self, path: Path, redactor: Redactor | None = None) -> None:
+        self.path = path
+        self._redactor = redactor or Redactor()
+        self._lock = threading.Lock()
+
+    def record(self, task: Task, answer: Answer) -> None:
+        """Write one line, secrets masked. Raises ``AgentFailed`` when the file cannot be written."""
+        line = json.dumps(self._redactor.data(recording_line(task, answer)), allow_nan=False) + "\n"
+        try:
+            with self._lock:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._append(line.encode("ascii"))
+        except OSError as error:
+            raise AgentFailed(f"--agent-record {self.path}: {error.strerror or error}") from error
+
+    def _append(self, data: bytes) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            while data:
+                data = data[os.write(descriptor, data) :]
+        finally:
+            os.close(descriptor)
+
+
+def build(target: str, context: AgentContext) -> RunnableAgent:
+    """``replay:FILE``, relative to the root folder. Raises ``SettingsError`` when there is no such file."""
+    name, path = target.partition(":")[2], recording(target, context.root)
+    return RunnableAgent(
+        kind="replay",
+        name=target,
+        agent=ReplayAgent(path, name, wrap=context.settings.replay_wrap),
+        place=target,
+        whole=True,
+        own=True,
+        cannot=cannot("replay"),
+    )
+
+
+def recording(target: str, root: Path) -> Path:
+    """The file of ``replay:FILE``. Raises ``SettingsError`` when there is none."""
+    name = target.partition(":")[2]
+    path = root / name
+    if not name or not path.is_file():
+        raise SettingsError(
+            f"target {target}: no file {name!r} in {root}; record one with --agent-record FILE"
+        )
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    turns: tuple[str, ...]
+    model: str | None
+    attempt: int
+    apart: Mapping[str, Any]
+    answer: Mapping[str, Any]
+
+
+class ReplayAgent:
+    """Answers from a recording. The file is read with the first task; of equal keys the last line counts."""
+
+    def __init__(self, path: Path, name: str, *, wrap: bool = False) -> None:
+        self._path = path
+        self._name = name
+        self._wrap = wrap
+        self._lock = threading.Lock()
+        self._lines: list[_Line] | None = None
+        self._by_key: dict[str, list[_Line]] = {}
+
+    def recorded_model(self) -> str | None:
+        """The file's only model; ``None`` when it holds none or several."""
+        models = self._models()
+        return models[0] if len(models) == 1 else None
+
+    def run(self, task: Task) -> Answer:
+        """The recorded answer. Raises ``AgentFailed`` when there is none."""
+        self._read()
+        model = task.model if task.model is not None else self._only_model()
+        attempts = self._attempts(task, model)
+        number = task.attempt
+        if self._wrap and attempts and number not in attempts:
+            number = sorted(attempts)[(task.attempt - 1) % len(attempts)]
+        found = attempts.get(number)
+        if found is None:
+            raise AgentFailed(self._missing(task, model, sorted(attempts)))
+        try:
+            return normalize(answer_from_json(found.answer), f"{self._name}:{found.number}")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise AgentFailed(f"{self._name}:{found.number}: not a recorded answer: {error!r}") from error
+
+    def _attempts(self, task: Task, model: str | None) -> dict[int, _Line]:
+        """Attempt number -> its last line, for this task and model."""
+        apart = {key: encode(value) for key, value in _apart(task).items() if value is not None}
+        lines = self._by_key.get(recording_key(task.turns, model, 0), [])
+        return {line.attempt: line for line in lines if line.apart == apart}
+
+    def _only_model(self) -> str | None:
+        models = self._models()
+        if len(models) > 1:
+            raise AgentFailed(
+                f"{self._name} holds answers of {len(models)} models ({', '.join(map(str, models))}); "
+                "choose with --agent-model"
+            )
+        return models[0] if models else None
+
+    def _models(self) -> list[str | None]:
+        return list(dict.fromkeys(line.model for line in self._read()))
+
+    def _missing(self, task: Task, model: str | None, attempts: list[int]) -> str:
+        shown = task.prompt if task.turns else f"input {task.input!r}"
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        what = f"no recorded answer in {self._name} for {shown!r}"
+        if attempts:
+            known = ", ".join(map(str, attempts))
+            return f"{what}, attempt {task.attempt} (recorded: {known}); --agent-replay-wrap repeats those"
+        models = self._models()
+        if model is not None and model not in models:
+            return f"{what}, model {model}; recorded models: {', '.join(map(str, models)) or 'none'}"
+        return what + (f", model {model}" if model else "")
+
+    def _read(self) -> list[_Line]:
+        with self._lock:
+            if self._lines is None:
+                lines = self._parsed()
+                for line in lines:
+                    self._by_key.setdefault(recording_key(line.turns, line.model, 0), []).append(line)
+                self._lines = lines
+            return self._lines
+
+    def _parsed(self) -> list[_Line]:
+        try:
+            texts = self._path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise AgentFailed(f"{self._name}: {error}") from error
+        lines = [self._line(text, number) for number, text in enumerate(texts[:-1], 1) if text.strip()]
+        if texts[-1].strip():
+            # no newline: written by hand, or the process that wrote it was killed in the middle
+            with contextlib.suppress(AgentFailed):
+                lines.append(self._line(texts[-1], len(texts)))
+        return lines
+
+    def _line(self, text: str, number: int) -> _Line:
+        try:
+            form = json.loads(text)
+            apart = {key: form[key] for key in ("input", "caller") if form.get(key) is not None}
+            turns = tuple(str(turn) for turn in form["turns"])
+            return _Line(
+                number, turns, form.get("model"), int(form.get("attempt", 1)), apart, dict(form["answer"])
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise AgentFailed(
+                f"{self._name}:{number}: not a recording ({why}); each line is an object with turns, model, "
+                "attempt, answer"
+            ) from error

@@ -1,0 +1,1 @@
+"""What runs an agent: deadlines, concurrency, output capture, and its errors."""

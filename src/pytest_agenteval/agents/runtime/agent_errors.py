@@ -1,0 +1,120 @@
+"""What an agent raised -> ``AgentFailed`` with the exception's own text, its place and a hint."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from pytest_agenteval.agents.kinds.python import shown_path
+from pytest_agenteval.errors import AgentFailed, AgentTimeout
+from pytest_agenteval.support.json_codec import safe_str
+
+_HINTS = (
+    (
+        "sqlite objects created in a thread can only be used in that same thread",
+        "the agent ran in another thread than the one that opened the connection (--agent-concurrency "
+        "above 1 or agenteval_thread); open it inside the agent, or with check_same_thread=False",
+    ),
+    ("attached to a different loop", ""),
+    ("bound to a different event loop", ""),
+    ("event loop is closed", ""),
+    (
+        "cannot be called from a running event loop",
+        "async agents run on an event loop already; await instead of asyncio.run()",
+    ),
+    (
+        "greenlet.error: cannot switch to a different thread",
+        "the object is bound to another thread; make it inside the agent",
+    ),
+)
+_OUTCOMES = {"Skipped": "skip", "XFailed": "xfail", "Failed": "fail"}
+_LOOP_HINT = (
+    "async agents run on an event loop of their own, one per process; "
+    "make the client inside the agent or in its __aenter__"
+)
+
+
+def failed(error: BaseException, root: Path | None = None, logs: str = "") -> AgentFailed:
+    """``AgentFailed`` for what the agent raised; one of ours is passed on as it is.
+
+    The text: ``ValueError: no such table (agents.py:12)`` and a hint where one is known. Raise it
+    ``from error``.
+    """
+    if isinstance(error, AgentFailed):
+        error.logs = error.logs or logs
+        return error
+    text = safe_str(error)
+    name = type(error).__name__
+    shown = f"{name}: {text}" if text else name
+    if isinstance(error, SystemExit):
+        shown = f"the agent called exit ({shown})"
+    elif name in _OUTCOMES and hasattr(error, "pytrace"):
+        advice = "" if name == "Failed" else f"; {_OUTCOMES[name]} in the case's file or a fixture"
+        shown = f"the agent called pytest.{_OUTCOMES[name]}: {text}{advice}"
+    elif isinstance(error, BaseExceptionGroup):
+        shown += f": {_members(error, root)}"
+    place = where(error.__traceback__, root)
+    made = AgentFailed(shown + (f" ({place})" if place else "") + _hint(shown))
+    made.logs = logs
+    return made
+
+
+def _members(group: BaseExceptionGroup[BaseException], root: Path | None, most: int = 3) -> str:
+    """What the exceptions in a group say: the cause is there, not in the group's own text."""
+    leaves: list[BaseException] = []
+    pending: list[BaseException] = [group]
+    while pending:
+        error = pending.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            pending[:0] = error.exceptions
+        else:
+            leaves.append(error)
+    said = []
+    for error in leaves[:most]:
+        place = where(error.__traceback__, root)
+        said.append(f"{type(error).__name__}: {safe_str(error)}" + (f" ({place})" if place else ""))
+    return "; ".join(said) + (f"; and {len(leaves) - most} more" if len(leaves) > most else "")
+
+
+def overdue(timeout: float, place: str | None, logs: str = "") -> AgentTimeout:
+    """``no answer within 3 s (was at agents.py:12)``."""
+    made = AgentTimeout(f"no answer within {timeout:g} s" + (f" (was at {place})" if place else ""))
+    made.logs = logs
+    return made
+
+
+def _hint(text: str) -> str:
+    folded = text.lower()
+    for sign, advice in _HINTS:
+        if sign in folded:
+            return f"; {advice or _LOOP_HINT}"
+    return ""
+
+
+def where(trace: TracebackType | None, root: Path | None = None) -> str | None:
+    """``file:line`` of the innermost frame that is the user's own code."""
+    frames = []
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return _own(frames, root)
+
+
+def where_now(frame: FrameType | None, root: Path | None = None) -> str | None:
+    """The same for a stack that is still running, given its innermost frame."""
+    frames = []
+    while frame is not None:
+        frames.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return _own(frames[::-1], root)
+
+
+def _own(frames: list[tuple[str, int]], root: Path | None) -> str | None:
+    paths = sysconfig.get_paths()
+    foreign = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
+    foreign.append(str(Path(__file__).parent.parent))
+    for filename, line in reversed(frames):
+        if not filename.startswith(("<", *foreign)):
+            return f"{shown_path(filename, root)}:{line}"
+    return None

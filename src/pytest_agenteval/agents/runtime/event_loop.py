@@ -1,0 +1,137 @@
+"""The one event loop of a process on which async agents run, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+import threading
+import time
+from collections.abc import Awaitable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeout
+from typing import Any, TypeAlias
+
+from pytest_agenteval.agents.runtime.agent_errors import overdue, where, where_now
+from pytest_agenteval.agents.runtime.deadlines import CANCEL_GRACE
+from pytest_agenteval.errors import AgentFailed
+
+Outcome: TypeAlias = tuple[Any, BaseException | None]
+"""What an awaitable gave: its result, or what it raised."""
+
+
+class EventLoopThread:
+    """Starts its loop when it is first needed; a loop that an agent blocks is left and replaced."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._stuck: list[threading.Thread] = []
+
+    def run(self, awaitable: Awaitable[Any], deadline: float, timeout: float) -> Any:
+        """Wait for ``awaitable`` on the loop; it is cancelled at ``deadline`` (``time.monotonic()``).
+
+        Raises ``AgentTimeout`` then, else what it raised.
+        """
+        loop = self._started()
+        future: Future[Outcome] = Future()
+        context = contextvars.copy_context()
+        task: list[asyncio.Task[Outcome]] = []
+
+        def begin() -> None:
+            made = loop.create_task(_outcome(awaitable, deadline, timeout), context=context)
+            task.append(made)
+            made.add_done_callback(lambda done: _hand_over(done, future))
+
+        try:  # from here on: the agent may run, and Ctrl-C come, before call_soon_threadsafe has returned
+            loop.call_soon_threadsafe(begin)
+            result, error = future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
+        except WaitTimeout:
+            if not future.done():
+                raise overdue(timeout, self._leave(loop)) from None
+            result, error = future.result()
+        except BaseException:
+            loop.call_soon_threadsafe(lambda: [made.cancel() for made in task])
+            raise
+        if error is not None:
+            raise error
+        return result
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._loop = loop
+                self._thread = threading.Thread(
+                    target=_serve, args=(loop,), name="agenteval-loop", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> str | None:
+        """The loop did not even cancel in time: an agent blocks it. Later agents get a new one.
+
+        Returns the place where it is blocked.
+        """
+        with self._lock:
+            if self._loop is not loop or self._thread is None:
+                return None
+            frame = sys._current_frames().get(self._thread.ident or 0)
+            self._stuck.append(self._thread)
+            self._loop = self._thread = None
+        return where_now(frame)
+
+    def close(self, wait: float = 2.0) -> list[threading.Thread]:
+        """Cancel what runs, stop the loop; returns the threads that did not end within ``wait`` s."""
+        with self._lock:
+            loop, thread, stuck = self._loop, self._thread, list(self._stuck)
+            self._loop = self._thread = None
+            self._stuck.clear()
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(wait)
+            stuck.append(thread)
+        return [entry for entry in stuck if entry.is_alive()]
+
+
+async def _outcome(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Outcome:
+    """The result or the error. Nothing is raised: SystemExit in a task would end the loop for all."""
+    limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+    try:
+        async with limit:
+            result = await awaitable
+        return (None, overdue(timeout, None)) if limit.expired() else (result, None)
+    except TimeoutError as error:
+        if not limit.expired():
+            return None, error
+        cancelled = error.__cause__ or error.__context__
+        place = where(cancelled.__traceback__) if cancelled is not None else None
+        return None, overdue(timeout, place)
+    except asyncio.CancelledError as error:
+        made = AgentFailed("CancelledError: the agent was cancelled")
+        made.__cause__ = error
+        return None, made
+    except BaseException as error:  # raised in the thread that waits
+        return None, error
+
+
+def _hand_over(done: asyncio.Task[Outcome], future: Future[Outcome]) -> None:
+    if done.cancelled():
+        future.set_result((None, AgentFailed("CancelledError: the agent was cancelled")))
+    else:
+        future.set_result(done.result())
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
+            task.cancel()
+        if pending:
+            loop.run_until_complete(asyncio.wait(pending, timeout=CANCEL_GRACE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()

@@ -1,0 +1,1 @@
+"""Make cases: from conversations, from answers, from files of other tools."""

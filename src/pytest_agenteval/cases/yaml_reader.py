@@ -1,0 +1,305 @@
+"""YAML text into nodes that know their place, safely and with every fault named.
+
+Nodes are PyYAML's (``id`` is ``scalar``, ``sequence`` or ``mapping``; marks count from 0). Keys are
+taken as they are written, values as YAML 1.1 types them, with three exceptions: ``1e3`` is a
+number, merge keys are resolved, and what YAML 1.1 surprises with is reported (``Reader``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.errors import Problem
+
+Node = Any
+"""A PyYAML node."""
+
+ASKING = ("prompt", "question", "say", "input")
+"""The keys that make a mapping a case."""
+
+MAX_BYTES = 2 * 1024 * 1024
+MAX_DEPTH = 60
+MAX_ALIASES = 1_000
+MAX_VALUES = 200_000
+
+_SAFE = "tag:yaml.org,2002:"
+_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_DEEP = re.compile(r"^[ \t?-]+", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class MappingEntry:
+    """One key of a mapping: where it is written, and its value."""
+
+    key: Node
+    value: Node
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the nodes of one file; what is wrong is collected in ``problems``, never raised."""
+
+    path: Path
+    problems: list[Problem] = field(default_factory=list)
+    errors: int = 0
+    _values: int = 0
+    _warned: set[tuple[int, int]] = field(default_factory=set)
+
+    def error(self, place: Node, text: str) -> None:
+        """An error at a node (or a mark)."""
+        self._add(place, text, "error")
+
+    def warn(self, place: Node, text: str) -> None:
+        """A warning at a node."""
+        self._add(place, text, "warning")
+
+    def _add(self, place: Node, text: str, severity: str) -> None:
+        mark: Any = getattr(place, "start_mark", place)
+        self.report(Problem(self.path, mark.line + 1, mark.column + 1, text, severity))
+
+    def report(self, problem: Problem) -> None:
+        """Keep a problem, once: a default is read for every case that takes it."""
+        if problem.severity == "error":
+            self.errors += 1
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def entries(self, node: Node, depth: int = 0) -> dict[str, MappingEntry]:
+        """The keys of a mapping node, merged ones (``<<``) included; duplicates are errors."""
+        found: dict[str, MappingEntry] = {}
+        merged: list[Node] = []
+        for key, value in node.value:
+            if key.id != "scalar":
+                self.error(key, "a key must be text, found a list or a mapping")
+            elif key.tag == f"{_SAFE}merge":
+                merged += [value] if value.id != "sequence" else value.value
+            elif key.value in found:
+                first = found[key.value].key.start_mark.line + 1
+                self.error(key, f"duplicate key {key.value!r}, first given on line {first}")
+            else:
+                found[key.value] = MappingEntry(key, value)
+        for source in merged:
+            if source.id != "mapping":
+                self.error(source, "<<: merges a mapping or a list of mappings")
+            elif not self._beyond(node, depth):
+                for name, entry in self.entries(source, depth + 1).items():
+                    found.setdefault(name, entry)
+        return found
+
+    def _beyond(self, node: Node, depth: int) -> bool:
+        """Whether reading goes on for too long: aliases can make a short file endless."""
+        self._values += 1
+        if depth <= MAX_DEPTH and self._values <= MAX_VALUES:
+            return False
+        self.error(node, f"nested deeper than {MAX_DEPTH} levels, or more than {MAX_VALUES:,} values")
+        return True
+
+    def plain(self, node: Node, depth: int = 0) -> Any:
+        """The Python value of a node: str, int, float, bool, None, date, datetime, list, dict."""
+        if self._beyond(node, depth):
+            return None
+        if node.id == "scalar":
+            return self.scalar(node)
+        if node.tag not in (f"{_SAFE}seq", f"{_SAFE}map"):
+            self._refuse_tag(node)
+        if node.id == "sequence":
+            return [self.plain(entry, depth + 1) for entry in node.value]
+        return {name: self.plain(entry.value, depth + 1) for name, entry in self.entries(node).items()}
+
+    def scalar(self, node: Node) -> Any:
+        """The Python value of a scalar; surprises of YAML 1.1 are warned of, once per place."""
+        kind = node.tag.removeprefix(_SAFE)
+        text: str = node.value
+        if kind == "str":
+            if not node.style and text[-1:].isdigit() and _EXPONENT.fullmatch(text):
+                return float(text)
+            return text
+        if kind in ("null", "value", "merge"):
+            return None if kind == "null" else text
+        try:
+            value = _construct(kind, node)
+        except (ValueError, OverflowError, KeyError) as wrong:
+            self.error(node, f"{text} cannot be read as a {kind}: {wrong}; quote it if it is text")
+            return None
+        if value is node:
+            self._refuse_tag(node)
+            return None
+        if surprise(node) and (place := (node.start_mark.line, node.start_mark.column)) not in self._warned:
+            self._warned.add(place)
+            self.warn(node, f"{text} is {surprise(node)} in YAML; quote it if it is text")
+        return value
+
+    def _refuse_tag(self, node: Node) -> None:
+        shown = node.tag.replace(_SAFE, "!!")
+        self.error(node, f"the tag {shown} is not allowed; only plain YAML values are")
+
+
+def place_of(node: Node) -> tuple[int, int]:
+    """Line and column (from 1) of where a node begins."""
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _construct(kind: str, node: Node) -> Any:
+    """The value of a typed scalar, or the node itself for a tag that is not a plain YAML type."""
+    import yaml
+
+    maker = yaml.constructor.SafeConstructor()
+    if kind in ("int", "float", "bool", "timestamp"):
+        return getattr(maker, f"construct_yaml_{kind}")(yaml.ScalarNode(node.tag, node.value))
+    return node
+
+
+def surprise(node: Node) -> str | None:
+    """What YAML 1.1 makes of a plain scalar that people mean otherwise; ``None``: no surprise."""
+    kind, text = node.tag.removeprefix(_SAFE), node.value
+    if node.style:
+        return None
+    if kind == "bool" and text.lower() not in ("true", "false"):
+        return f"the boolean {str(_construct(kind, node)).lower()}"
+    if kind in ("int", "float") and ":" in text:
+        return f"the number {_construct(kind, node)}"
+    if kind == "int" and re.match(r"[+-]?0[0-7_]", text):
+        return f"the octal number {_construct(kind, node)}"
+    return None
+
+
+def typed_as(node: Node) -> str:
+    """What YAML reads a scalar as that is no text: ``a number``, ``the boolean false``."""
+    kind = node.tag.removeprefix(_SAFE)
+    words = {"int": "a number", "float": "a number", "bool": "a boolean", "timestamp": "a date"}
+    return surprise(node) or words.get(kind, f"tagged {node.tag.replace(_SAFE, '!!')}")
+
+
+def found(node: Node) -> str:
+    """A node in words, for messages: ``a list``, ``'five'``, ``NO (the boolean false in YAML)``."""
+    if node.id != "scalar":
+        return "a list" if node.id == "sequence" else "a mapping"
+    kind = node.tag.removeprefix(_SAFE)
+    shown = node.value if len(node.value) <= 60 else node.value[:57] + "..."
+    if kind == "null":
+        return "nothing"
+    if kind == "str":
+        return repr(shown)
+    odd = surprise(node)
+    return f"{shown} ({odd} in YAML)" if odd else shown
+
+
+def read_text(path: Path) -> tuple[str, Problem | None]:
+    """The text of a UTF-8 file (a BOM is dropped), or the problem with it."""
+    data = path.read_bytes()
+    if len(data) > MAX_BYTES:
+        return "", Problem(path, 1, 1, f"{len(data):,} bytes; a case file may have {MAX_BYTES:,}")
+    return decode(path, data)
+
+
+def decode(path: Path, data: bytes) -> tuple[str, Problem | None]:
+    """``data`` as UTF-8 text without its BOM, or the problem with its place."""
+    try:
+        return data.decode("utf-8-sig"), None
+    except UnicodeDecodeError as wrong:
+        before = data[: wrong.start]
+        line = before.count(b"\n") + 1
+        column = len(before.rpartition(b"\n")[2].decode("utf-8", "replace")) + 1
+        name = "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else f"byte 0x{data[wrong.start]:02x}"
+        return "", Problem(path, line, column, f"not UTF-8 ({name}); save the file as UTF-8")
+
+
+def compose(path: Path, text: str) -> tuple[list[Node], Problem | None]:
+    """The root node of every document that is not empty, or the syntax error with its place."""
+    import yaml
+
+    try:
+        if (problem := _too_deep(path, text)) is not None:
+            return [], problem
+        loader = yaml.CSafeLoader(text)
+        try:
+            nodes = []
+            while loader.check_node():
+                nodes.append(loader.get_node())
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as wrong:
+        return [], _syntax_problem(path, text, wrong)
+    except yaml.reader.ReaderError as wrong:
+        before = text[: wrong.position]
+        column = len(before.rpartition("\n")[2]) + 1
+        shown = f"the control character {_code(wrong.character)} is not allowed in YAML"
+        return [], Problem(path, before.count("\n") + 1, column, shown)
+    return [node for node in nodes if not _is_nothing(node)], None
+
+
+def _code(character: Any) -> str:
+    return f"U+{ord(character) if isinstance(character, str) else int(character):04X}"
+
+
+def _is_nothing(node: Node) -> bool:
+    return bool(node.id == "scalar" and node.tag == f"{_SAFE}null")
+
+
+def _too_deep(path: Path, text: str) -> Problem | None:
+    """The place beyond the allowed depth or number of aliases.
+
+    The composer recurses in C, so the depth is counted on the flat stream of events first; but only
+    where the text could hold that much.
+    """
+    import yaml
+
+    indent = max((len(run) for run in _DEEP.findall(text)), default=0)
+    if text.count("[") + text.count("{") + 2 * indent < MAX_DEPTH and text.count("*") <= MAX_ALIASES:
+        return None
+    depth = aliases = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            aliases += 1
+        if depth > MAX_DEPTH or aliases > MAX_ALIASES:
+            limit = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_ALIASES:,} aliases"
+            mark: Any = event.start_mark
+            return Problem(path, mark.line + 1, mark.column + 1, f"more than {limit}, the most allowed")
+    return None
+
+
+def _syntax_problem(path: Path, text: str, wrong: Any) -> Problem:
+    mark = wrong.problem_mark or wrong.context_mark
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    lines = text.splitlines()
+    here = lines[line] if line < len(lines) else ""
+    if "\t" in here[: len(here) - len(here.lstrip())] or here[column : column + 1] == "\t":
+        return Problem(path, line + 1, column + 1, "a tab; YAML is indented with blanks only")
+    said = " ".join(part for part in (wrong.context, wrong.problem) if part)
+    hint = ""
+    if "mapping values are not allowed" in said:
+        hint = "; quote a text that contains ': '"
+    elif wrong.context_mark and wrong.context_mark.line != line:
+        hint = f" (it began on line {wrong.context_mark.line + 1})"
+    return Problem(path, line + 1, column + 1, f"not YAML: {said}{hint}")
+
+
+def holds_case(roots: list[Node]) -> bool:
+    """Whether the first document, the first entry of its list or of its ``cases`` asks something."""
+    root = roots[0] if roots else None
+    if root is not None and root.id == "mapping":
+        listed = next((v for k, v in root.value if k.id == "scalar" and k.value == "cases"), None)
+        root = listed if listed is not None and listed.id == "sequence" else root
+    if root is not None and root.id == "sequence":
+        root = root.value[0] if root.value else None
+    return (
+        root is not None
+        and root.id == "mapping"
+        and any(key.id == "scalar" and key.value in ASKING for key, _ in root.value)
+    )
+
+
+def asks(data: bytes) -> bool:
+    """Whether the bytes of a file hold a case, or are no YAML at all."""
+    text, problem = decode(Path(), data)
+    roots: list[Node] = []
+    if problem is None:
+        roots, problem = compose(Path(), text)
+    return problem is not None or holds_case(roots)

@@ -1,0 +1,1 @@
+"""Checks that a model decides."""

@@ -1,0 +1,1 @@
+"""Compare tables of any size column by column, in NumPy arrays."""

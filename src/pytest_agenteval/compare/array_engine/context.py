@@ -1,0 +1,346 @@
+"""The scene of a large table: questions answered on arrays, one column studied on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_agenteval.compare.alignment import Alignment
+from pytest_agenteval.compare.array_engine.arrays import (
+    CODE_CLASS,
+    NULL_CLASS,
+    VALUE_CLASS,
+    ColumnKeys,
+    ToleranceNumbers,
+    bits,
+)
+from pytest_agenteval.compare.array_engine.engine import ArrayEngine, run_ids
+from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher
+from pytest_agenteval.compare.array_engine.near_pairs import close
+from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, among, distinct, hash_rows
+from pytest_agenteval.compare.diagnosis.context import (
+    DiagnosisContext,
+    PythonDiagnosisContext,
+    numbers_of,
+    sum_of,
+)
+from pytest_agenteval.compare.python_engine.engine import PythonEngine
+from pytest_agenteval.compare.values.numbers import Number
+
+Rows = NDArray[np.int64]
+SAMPLE = 300
+MOST_SAMPLED = 1200
+MOST_SWAP_CELLS = 500_000
+
+
+class ArrayDiagnosisContext(DiagnosisContext):
+    """A scene over arrays."""
+
+    engine: ArrayEngine
+    paired: list[ArrayColumn]
+
+    def _paired_rows(self) -> ArrayPairing:
+        self.rows = self.engine.rows
+        self._singles: dict[int, Matcher] = {}
+        self._hashes: dict[tuple[int, ...], tuple[NDArray[np.uint64], NDArray[np.uint64]]] = {}
+        matcher = self.engine.matcher(self.pairs)
+        return matcher.pair_sets() if self.options.duplicates == "set" else matcher.pair(full=True)
+
+    def match(self, columns: Sequence[ArrayColumn]) -> bool:
+        """Whether the tables would match with these columns."""
+        if self.options.duplicates == "set" and self.runs is None:
+            return Matcher(columns, self.rows).pair_sets().matched
+        ids = None if self.runs is None else run_ids(self.runs, self.rows)
+        return self.rows[0] == self.rows[1] and Matcher(columns, self.rows, ids).pair().matched
+
+    def _sides(self, expected: bool) -> list[tuple[ColumnKeys, list[ToleranceNumbers]]]:
+        return [
+            (
+                c.expected if expected else c.actual,
+                [rule.expected if expected else rule.actual for rule in c.rules],
+            )
+            for c in self.paired
+        ]
+
+    def total(self, position: int, expected: bool) -> Number | None:
+        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        keys, numbers = self._sides(expected)[position]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = sum(float(n.floats.sum()) for n in numbers)
+        some = any(bool(n.floats.any()) for n in numbers)
+        if numbers or keys.values is None:
+            return total if some else None
+        if keys.classes is not None and bool((keys.classes == CODE_CLASS).any()):  # beyond 64 bits
+            rows = range(self.rows[0 if expected else 1])
+            return sum_of(numbers_of(self.cell(position, row, expected) for row in rows))
+        values = keys.values if keys.classes is None else keys.values[keys.classes == VALUE_CLASS]
+        # in halves, so that no sum of 64-bit integers overflows
+        whole = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+        return Decimal(whole) if bool(values.any()) else None
+
+    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
+        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        part = np.asarray(rows, np.int64)
+        mine, theirs = self._both_hashes(range(len(self.paired)))
+        own, other = (mine, theirs) if expected else (theirs, mine)
+        if not bool(among(own[part], np.sort(other)).all()):
+            return True
+        matcher = self.engine.matcher(self.pairs)
+        facing = np.flatnonzero(among(other, distinct(own[part])))
+        if expected:
+            return bool((matcher.pair_sets(part, facing).partner[part] < 0).any())
+        return bool(len(matcher.pair_sets(facing, part).spare))
+
+    def multiplied(self, times: int) -> bool:
+        """Whether the answer is every expected row ``times`` times."""
+        columns = [
+            ArrayColumn(
+                _tiled_keys(c.expected, times),
+                c.actual,
+                tuple(replace(rule, expected=_tiled(rule.expected, times)) for rule in c.rules),
+            )
+            for c in self.paired
+        ]
+        return Matcher(columns, (self.rows[0] * times, self.rows[1])).pair().matched
+
+    def same_sets(self) -> bool:
+        """Whether both sides hold the same distinct rows."""
+        return self.engine.matcher(self.pairs).pair_sets().matched
+
+    def distinct(self, expected: bool) -> int:
+        """How many different rows a side holds (numbers compared exactly)."""
+        keys: list[ColumnKeys] = []
+        for key, numbers in self._sides(expected):
+            keys += [key, *(ColumnKeys(None, bits(n)) for n in numbers)]
+        return len(distinct(hash_rows(keys, self.rows[0 if expected else 1])))
+
+    def _key_columns(self) -> list[ArrayColumn]:
+        partners = dict(self.pairs)
+        return [self.engine.column(e, partners[e]) for e in self.order or ()]
+
+    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a list, ties of the sort keys free."""
+        e, a = np.asarray(es, np.int64), np.asarray(as_, np.int64)
+        new = np.ones(len(e), bool)
+        keys = self._key_columns()
+        if keys and len(e):
+            new[1:] = False
+            for array in _arrays(keys, True):
+                new[1:] |= array[e][1:] != array[e][:-1]
+        runs = np.cumsum(new)
+        ids = np.zeros(self.rows[0], np.int64), np.zeros(self.rows[1], np.int64)
+        ids[0][e], ids[1][a] = runs, runs
+        return Matcher(self.paired, self.rows, ids).pair(e, a).matched
+
+    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+        """Whether these rows match as a bag."""
+        return Matcher(self.paired, self.rows).pair(np.asarray(es), np.asarray(as_)).matched
+
+    def without_nulls(self, expected: bool) -> Sequence[int]:
+        """Rows of a side none of whose sort keys is NULL."""
+        good = np.ones(self.rows[0 if expected else 1], bool)
+        for column in self._key_columns():
+            classes = (column.expected if expected else column.actual).classes
+            if classes is not None:
+                good &= classes != NULL_CLASS
+        return np.flatnonzero(good)  # type: ignore[return-value]
+
+    def before_last(self, expected: bool) -> Sequence[int]:
+        """Rows of a side whose sort keys are not those of the last expected row."""
+        keys = self._key_columns()
+        matcher = Matcher(keys, self.rows)
+        last = self.rows[0] - 1
+        tied = np.ones(self.rows[0 if expected else 1], bool)
+        for left, right in zip(matcher.left, matcher.right, strict=True):
+            for mine, theirs in ((left.values, right.values), (left.classes, right.classes)):
+                if mine is not None and theirs is not None:
+                    tied &= (mine if expected else theirs) == mine[last]
+        for column in keys:
+            for rule in column.rules:
+                tied &= (rule.expected if expected else rule.actual).floats == rule.expected.floats[last]
+        return np.flatnonzero(~tied)  # type: ignore[return-value]
+
+    def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
+        """Which of the row pairs differ in a column."""
+        if not len(pairs):
+            return []
+        both = np.asarray(pairs, np.int64)
+        flags: list[bool] = self._differ(self.paired[position], both[:, 0], both[:, 1]).tolist()
+        return flags
+
+    def _differ(self, column: ArrayColumn, es: Rows, as_: Rows) -> NDArray[np.bool_]:
+        matcher = self._single(column)
+        out = np.zeros(len(es), bool)
+        for left, right in zip(matcher.left, matcher.right, strict=True):
+            for mine, theirs in ((left.values, right.values), (left.classes, right.classes)):
+                if mine is not None and theirs is not None:
+                    out |= mine[es] != theirs[as_]
+        same = np.flatnonzero(~out)
+        out[same] = ~close(matcher.rules, es[same], as_[same])
+        return out
+
+    def _single(self, column: ArrayColumn) -> Matcher:
+        if id(column) not in self._singles:
+            self._singles[id(column)] = Matcher([column], self.rows)
+        return self._singles[id(column)]
+
+    def moved(self) -> list[int]:
+        """Rows that differ from the row at the same place (both sides have as many)."""
+        rows = np.arange(self.rows[0])
+        out = np.zeros(len(rows), bool)
+        for column in self.paired:
+            out |= self._differ(column, rows, rows)
+        moved: list[int] = np.flatnonzero(out).tolist()
+        return moved
+
+    def _both_hashes(self, positions: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        key = tuple(positions)
+        if key not in self._hashes:
+            self._hashes[key] = self.engine.matcher([self.pairs[i] for i in positions]).ids()
+        return self._hashes[key]
+
+    def suspects(self, alignment: Alignment) -> list[int]:
+        """Where a key aligns the rows: the one column that differs, or the key itself."""
+        ties = self.runs is not None and len(self.runs) < self.expected_rows
+        if ties or not alignment.unique or not alignment.changed:
+            return super().suspects(alignment)
+        one = alignment.differing if len(alignment.differing) == 1 else ()
+        return sorted({*one, *alignment.keys})
+
+    def swaps(self, alignment: Alignment) -> list[tuple[int, int]]:
+        """Where a key aligns the rows: the two columns that differ; else all, if that is little work."""
+        if alignment.unique and alignment.changed:
+            if len(alignment.differing) == 2:
+                return [(alignment.differing[0], alignment.differing[1])]
+            if alignment.equal * 2 > self.expected_rows:
+                return []
+        pairs = super().swaps(alignment)
+        return pairs if len(pairs) * max(self.rows) <= MOST_SWAP_CELLS else []
+
+    def join(
+        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        es, as_ = np.asarray(lost, np.int64), np.asarray(spare, np.int64)
+        mine, theirs = self._both_hashes(positions)
+        _, left, right = np.intersect1d(mine[es], theirs[as_], return_indices=True)
+        return list(zip(es[left].tolist(), as_[right].tolist(), strict=True))
+
+    def unique(self, positions: Sequence[int], expected: bool) -> bool:
+        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        hashes = self._both_hashes(positions)[0 if expected else 1]
+        head = hashes[:2000]
+        return len(distinct(head)) == len(head) and len(distinct(hashes)) == len(hashes)
+
+    def exact(self, position: int) -> bool:
+        """Whether a column is compared without tolerance."""
+        return not self.paired[position].rules
+
+    def agrees_without(self, position: int) -> bool:
+        """Whether the tables match when one column is left out: it alone is to blame."""
+        return self._likely(position) and self.match(self.rest(position))
+
+    def _likely(self, position: int) -> bool:
+        """A sum over row hashes says at once that the other columns disagree."""
+        if self.options.duplicates == "set" or self.runs is not None:
+            return True
+        others = [i for i in range(len(self.paired)) if i != position]
+        mine, theirs = self._both_hashes(others)
+        mixed = [h * (h >> np.uint64(7) | np.uint64(1)) for h in (mine, theirs)]
+        return bool(mixed[0].sum() == mixed[1].sum())
+
+    def close_up(self, position: int) -> PythonDiagnosisContext:
+        """A plain scene over a sample of rows that belong together on both sides."""
+        es, as_ = self._sample(position)
+        tables = self.expected.take(es.tolist()), self.actual.take(as_.tolist())
+        engine = PythonEngine(*tables, self.options)
+        engine.take_kinds(self.engine, [e for e, _ in self.pairs])
+        runs = None if self.runs is None else _runs_of(self._run_of[es])
+        scene = PythonDiagnosisContext(engine, self.options, self.columns, runs, self.order)
+        if len(es) < self.rows[0]:
+            scene.scope = f" looked at, of {self.rows[0]:,}"
+        return scene
+
+    def _sample(self, position: int) -> tuple[Rows, Rows]:
+        """Rows of both sides that agree in all other columns, those that differ among them."""
+        if max(self.rows) <= MOST_SAMPLED:
+            return np.arange(self.rows[0]), np.arange(self.rows[1])
+        if self.runs is not None:
+            rows = self._whole_runs()
+            return rows, rows
+        others = [i for i in range(len(self.paired)) if i != position]
+        mine, theirs = self._both_hashes(others)
+        chosen = distinct(np.concatenate([distinct(mine[self.lost])[:SAMPLE], np.sort(mine)[:20]]))
+        es, as_ = np.flatnonzero(among(mine, chosen)), np.flatnonzero(among(theirs, chosen))
+        if max(len(es), len(as_)) <= MOST_SAMPLED:
+            return es, as_
+        return self._by_rank(position, es, True), self._by_rank(position, as_, False)
+
+    @cached_property
+    def _run_of(self) -> Rows:
+        """The run of ties that each row belongs to."""
+        return run_ids(self.runs or (), self.rows)[0]
+
+    def _whole_runs(self) -> Rows:
+        """Rows of whole runs: of those that hold a moved row, and of others between them.
+
+        A word that is undone on the moved rows alone would not say that the others contradict it.
+        """
+        runs = self.runs or ()
+        moved = distinct(self._run_of[np.asarray(self.moved(), np.int64)])
+        others = np.linspace(0, len(runs) - 1, min(len(runs), SAMPLE)).astype(np.int64)
+        chosen: list[range] = []
+        for numbers, most in ((moved, 2 * SAMPLE), (np.setdiff1d(others, moved), SAMPLE)):
+            held = 0
+            for number in numbers.tolist():
+                held += len(runs[number])
+                if held > most and held > len(runs[number]):
+                    break
+                chosen.append(runs[number])
+        rows = [row for run in sorted(chosen, key=lambda run: run.start) for row in run]
+        return np.asarray(rows[:MOST_SAMPLED], np.int64)
+
+    def _by_rank(self, position: int, rows: Rows, expected: bool) -> Rows:
+        """Rows at even distances in the order of a column, where nothing else tells rows apart."""
+        keys, numbers = self._sides(expected)[position]
+        values: Any = numbers[0].floats if numbers else keys.values
+        order = rows if values is None else rows[np.argsort(values[rows], kind="stable")]
+        return order[np.linspace(0, len(order) - 1, min(len(order), SAMPLE)).astype(np.int64)]
+
+
+def _runs_of(numbers: Rows) -> list[range]:
+    """The runs of equal numbers, as ranges of places."""
+    ends = [*np.flatnonzero(np.diff(numbers)) + 1, len(numbers)]
+    return [range(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _arrays(columns: Sequence[ArrayColumn], expected: bool) -> list[NDArray[Any]]:
+    """All arrays that make up the cells of one side."""
+    found: list[Any] = []
+    for column in columns:
+        keys = column.expected if expected else column.actual
+        found += [keys.classes, keys.values]
+        found += [(rule.expected if expected else rule.actual).floats for rule in column.rules]
+    return [array for array in found if array is not None]
+
+
+def _tiled_keys(keys: ColumnKeys, times: int) -> ColumnKeys:
+    classes, values = (None if x is None else np.tile(x, times) for x in (keys.classes, keys.values))
+    return ColumnKeys(classes, values)  # type: ignore[arg-type]
+
+
+def _tiled(numbers: ToleranceNumbers, times: int) -> ToleranceNumbers:
+    return ToleranceNumbers(
+        np.tile(numbers.floats, times),
+        None if numbers.present is None else np.tile(numbers.present, times),
+        None if numbers.scaled is None else np.tile(numbers.scaled, times),
+        numbers.scale,
+        None if numbers.given is None else [*(numbers.at(i) for i in range(len(numbers.floats)))] * times,
+        numbers.single,
+    )

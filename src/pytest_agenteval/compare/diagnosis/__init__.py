@@ -1,0 +1,1 @@
+"""Say why two tables differ, in the words of the documented contract."""

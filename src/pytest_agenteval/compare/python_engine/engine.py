@@ -1,0 +1,294 @@
+"""The plain engine: reads columns of both tables as Python values and pairs their rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
+
+from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
+from pytest_agenteval.compare.python_engine.matching import (
+    PairedColumn,
+    Pairing,
+    WorkBudget,
+    pair_all,
+    pair_bag,
+    pair_list,
+)
+from pytest_agenteval.compare.values.canonical import parse_json, plain_form, token, too_large
+from pytest_agenteval.compare.values.cells import Cell, ColumnReading, read_cell
+from pytest_agenteval.compare.values.numbers import CLOSE, NO, ROUNDED, NumberRule, shortest
+from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
+from pytest_agenteval.table import Table
+
+Mapping = Sequence[tuple[int, int]]
+C = TypeVar("C")
+
+
+class Engine(ABC, Generic[C]):
+    """Two tables under options. Columns are given as (expected index, answered index) pairs.
+
+    Each column is read once, as the expected column of its pair says, and kept.
+    """
+
+    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
+        self.expected, self.actual, self.options = expected, actual, options
+        self.rows = (expected.row_count, actual.row_count)
+        self._kinds: dict[int, Kind] = {}
+        self._bases: dict[int, ColumnReading] = {}
+        self._columns: dict[tuple[int, int], C] = {}
+        self._readings: dict[tuple[int, int], ColumnReading] = {}
+
+    def kind(self, index: int) -> Kind:
+        """The kind of an expected column: its SQL type, else that of its values."""
+        if index not in self._kinds:
+            known = kind_of(self.expected.columns[index].type)
+            self._kinds[index] = known or kind_of_values(self.expected.column(index))
+        return self._kinds[index]
+
+    def options_of(self, e: int) -> ColumnOptions:
+        """The options of expected column ``e``."""
+        return self.options.for_column(self.expected.columns[e].name)
+
+    def base_reading(self, e: int) -> ColumnReading:
+        """How expected column ``e`` is read."""
+        if e not in self._bases:
+            self._bases[e] = ColumnReading.of(self.kind(e), self.options_of(e))
+        return self._bases[e]
+
+    def answered_reading(self, reading: ColumnReading, a: int) -> ColumnReading:
+        """``reading`` for answered column ``a``: its own type says whether it shows 32-bit floats."""
+        kind = kind_of(self.actual.columns[a].type)
+        return replace(reading, single=kind is not None and kind.name == "single")
+
+    def column(self, e: int, a: int) -> C:
+        """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
+        if (e, a) not in self._columns:
+            self._columns[e, a], self._readings[e, a] = self._read(e, a)
+        return self._columns[e, a]
+
+    def reading(self, e: int, a: int) -> ColumnReading:
+        """How the two columns were read: which factor percentages were given."""
+        self.column(e, a)
+        return self._readings[e, a]
+
+    def take_kinds(self, other: Engine[Any], es: Sequence[int]) -> None:
+        """Read these columns as the engine of the whole tables does: part of the values may not tell."""
+        self._kinds.update({e: other.kind(e) for e in es})
+
+    @abstractmethod
+    def _read(self, e: int, a: int) -> tuple[C, ColumnReading]: ...
+
+
+class PythonEngine(Engine[PairedColumn]):
+    """The engine for small tables: Python values, no array library."""
+
+    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
+        super().__init__(expected, actual, options)
+        self.work = WorkBudget()
+        self._raw: dict[tuple[bool, int], list[Any]] = {}
+        self._bags: dict[tuple[bool, int, ColumnReading], int] = {}
+
+    def raw(self, expected: bool, index: int) -> list[Any]:
+        """A column's values as they came."""
+        key = (expected, index)
+        if key not in self._raw:
+            self._raw[key] = (self.expected if expected else self.actual).column(index)
+        return self._raw[key]
+
+    def _read(self, e: int, a: int) -> tuple[PairedColumn, ColumnReading]:
+        options, reading = self.options_of(e), self.base_reading(e)
+        mine, theirs = self.raw(True, e), self.raw(False, a)
+        expected = [read_cell(value, reading) for value in mine]
+        reading = self.answered_reading(reading, a)
+        if reading.kind.name == "text":
+            theirs = texts_of_objects(mine, theirs)
+        tried = []
+        for factor in factors(reading, theirs, options.percent):
+            actual = [read_cell(value, factor) for value in theirs]
+            column = paired(expected, actual, reading, options)
+            size = len(expected)
+            pairing = pair_bag([column], range(size), range(len(actual)), size, self.work)
+            tried.append((column, replace(factor)))
+            if pairing.matched:
+                return column, factor
+        if len(tried) == 1:
+            return tried[0]
+        return max(tried, key=lambda entry: self._hits(entry[0]))
+
+    def _hits(self, column: PairedColumn) -> int:
+        size = len(column.expected)
+        return size - len(pair_bag([column], range(size), range(len(column.actual)), size, self.work).lost)
+
+    def pair(self, mapping: Mapping) -> Pairing:
+        """Pair the rows on these columns, as a bag or as a set."""
+        columns = [self.column(e, a) for e, a in mapping]
+        return pair_all(columns, self.options, *self.rows, self.work)
+
+    def pair_runs(self, mapping: Mapping, runs: Sequence[range]) -> Pairing:
+        """Pair the rows on these columns as a list in which each run is a bag."""
+        columns = [self.column(e, a) for e, a in mapping]
+        return pair_list(columns, runs, self.rows[1], self.rows[0], self.work)
+
+    def first_rows(self, mapping: Mapping, expected: bool) -> list[int]:
+        """The first of all rows that hold the same in these columns (numbers exactly), in order."""
+        columns = [self.column(e, a) for e, a in mapping]
+        sides = [column.expected if expected else column.actual for column in columns]
+        first: dict[Any, int] = {}
+        for row in range((self.expected if expected else self.actual).row_count):
+            first.setdefault(tuple([exactly(side[row]) for side in sides]), row)
+        return list(first.values())
+
+    def run_starts(self, keys: Mapping) -> list[int]:
+        """Where runs of equal sort keys begin in the expected table."""
+        sides = [self.column(e, a).expected for e, a in keys]
+        rows = range(self.expected.row_count)
+        return [row for row in rows if not row or any(side[row] != side[row - 1] for side in sides)]
+
+    def alike(self, e: int, a: int) -> bool:
+        """Whether the two columns hold the same bag of values."""
+        options = self.options_of(e)
+        quick = options.percent == "strict" and self.options.duplicates == "bag"
+        if quick and self._bag(True, e, e) != self._bag(False, a, e):
+            numeric = self.kind(e).numeric or self.kind(e).name == "text"
+            if not numeric or not self._special(a):
+                return False
+        return self.pair([(e, a)]).matched
+
+    def _bag(self, expected: bool, index: int, e: int) -> int:
+        """A hash over the exact parts of a column read as expected column ``e`` says."""
+        reading = self.base_reading(e)
+        key = (expected, index, reading)
+        if key not in self._bags:
+            cells = Counter(read_cell(value, reading)[0] for value in self.raw(expected, index))
+            self._bags[key] = hash(frozenset(cells.items()))
+        return self._bags[key]
+
+    def _special(self, a: int) -> bool:
+        """Whether an answered column holds values whose reading depends on the expected ones."""
+        return any(
+            isinstance(value, (dict, list)) or (isinstance(value, str) and "%" in value)
+            for value in self.raw(False, a)
+        )
+
+    def assign(
+        self, fixed: Mapping, es: Sequence[int], as_: Sequence[int]
+    ) -> tuple[list[tuple[int, int]] | None, bool]:
+        """An injective assignment of answered columns under which whole rows agree."""
+        from pytest_agenteval.compare.python_engine.column_search import assign
+
+        found, cut_short = assign(self, fixed, es, as_)
+        if not cut_short:
+            return found, False
+        # Columns this much alike need colours, which are worth loading the array library for.
+        from pytest_agenteval.compare.array_engine.engine import ArrayEngine
+
+        return ArrayEngine(self.expected, self.actual, self.options).assign(fixed, es, as_)
+
+    def leniency(self, e: int, a: int, pairing: Pairing) -> tuple[int, int, int]:
+        """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
+        column = self.column(e, a)
+        close = rounded = small = 0
+        partners: list[int] = pairing.partner if column.rule else []
+        for row, partner in enumerate(partners):
+            grade = column.grade(row, partner) if partner >= 0 else NO
+            close += grade == CLOSE
+            rounded += grade == ROUNDED
+            small += grade == ROUNDED and any(-1 < x < 1 for x in column.expected[row][1])
+        return close, rounded, small
+
+    def agreement(self, e: int, a: int) -> float:
+        """The share of rows in which the two columns agree, as bags (of two rows at least)."""
+        sizes = self.rows
+        rows = max(min(sizes), min(2, max(sizes)), 1)
+        found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0], self.work)
+        return (sizes[0] - len(found.lost)) / rows
+
+
+def exactly(cell: Cell) -> Hashable:
+    """A key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
+    key, numbers = cell
+    return (key, *map(shortest, numbers)) if numbers else key
+
+
+def paired(expected: list[Cell], actual: list[Cell], reading: ColumnReading, options: Any) -> PairedColumn:
+    """The two columns with the number rule that their values call for."""
+    if not reading.tolerant:
+        return PairedColumn(expected, actual)
+    xs = [number for _, numbers in expected for number in numbers]
+    ys = [number for _, numbers in actual for number in numbers]
+    rule = NumberRule.of(options, xs, ys, integer=reading.kind.name == "integer")
+    return PairedColumn(expected, actual, rule)
+
+
+def factors(reading: ColumnReading, values: Any, percent: str) -> list[ColumnReading]:
+    """The readings to try, the likeliest first: cells with %, then the whole column's factor."""
+    if not reading.kind.numeric:
+        return [reading]
+    cells = [Decimal("0.01")]
+    if has_percent(values):
+        cells.append(Decimal(1))
+    wholes = [Decimal(1)]
+    if percent == "either" and reading.kind.tolerant:
+        wholes += [Decimal(100), Decimal("0.01")]
+    return [replace(reading, percent=cell, factor=whole) for whole in wholes for cell in cells]
+
+
+def has_percent(values: Any) -> bool:
+    """Whether a column (a list, a NumPy or an Arrow array) holds text with a percent sign."""
+    if hasattr(values, "dtype") and values.dtype.kind in "iufb":
+        return False
+    if hasattr(values, "type") and hasattr(values, "to_pylist"):
+        if not any(word in str(values.type) for word in ("string", "dictionary")):
+            return False
+        values = values.to_pylist()
+    return any(isinstance(value, str) and "%" in value for value in values)
+
+
+def texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
+    """Answered JSON objects as the expected text that parses to the same; else as they are."""
+    if not any(isinstance(value, (dict, list)) for value in actual):
+        return actual
+    spelled: dict[str, Counter[str]] = {}
+    for text in expected:
+        if isinstance(text, str) and text.strip()[:1] in ("{", "["):
+            parsed = parse_json(text)
+            if parsed is not ...:
+                spelled.setdefault(structure(parsed), Counter())[text] += 1
+    return [_spelling(value, spelled) if isinstance(value, (dict, list)) else value for value in actual]
+
+
+def _spelling(value: Any, spelled: dict[str, Counter[str]]) -> Any:
+    texts = None if too_large(value) else spelled.get(structure(value))
+    if not texts:
+        return value
+    text = next(iter(texts))
+    texts[text] -= 1
+    if texts[text] <= 0 and len(texts) > 1:
+        del texts[text]
+    return text
+
+
+def structured(value: Any) -> Any:
+    """A JSON object, or a text that holds one, in one spelling; anything else as it is."""
+    found = parse_json(value) if isinstance(value, str) and value.strip()[:1] in ("{", "[") else value
+    return structure(found) if isinstance(found, (dict, list)) and not too_large(found) else value
+
+
+def structure(value: Any, depth: int = 0) -> str:
+    """A text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
+    if depth > 60:
+        return "..."
+    if isinstance(value, dict):
+        inner = (f"{str(k)!r}:{structure(v, depth + 1)}" for k, v in value.items())
+        return "{" + ",".join(sorted(inner)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(structure(item, depth + 1) for item in value) + "]"
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return plain_form(value)
+    return token(value)

@@ -1,0 +1,1 @@
+"""Single values: SQL types, numbers, dates, and when two cells are equal."""

@@ -1,0 +1,1 @@
+"""Settings: the option table, the project file, connections and environment references."""

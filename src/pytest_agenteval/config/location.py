@@ -1,0 +1,131 @@
+"""Where a command runs: rootdir, pytest's ini values, the project file, the settings of both."""
+
+from __future__ import annotations
+
+import configparser
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.config.options import OPTIONS
+from pytest_agenteval.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pytest_agenteval.config.project_file import Project
+    from pytest_agenteval.config.settings import Settings
+
+_INI_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+"""In pytest's order; the first that speaks to pytest counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLocation:
+    """A project as the commands see it. ``testpaths`` are folders that exist."""
+
+    root: Path
+    testpaths: tuple[Path, ...]
+    settings: Settings
+    project: Project
+
+
+def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
+    """The project that ``paths`` (or the working folder) lie in. Raises ``SettingsError``."""
+    from pytest_agenteval.config.project_file import find_project
+    from pytest_agenteval.config.settings import resolve
+
+    root, ini = find_root(paths)
+    project = find_project(root)
+    wanted = {
+        option.attribute: ini[option.ini] for option in OPTIONS if "i" in option.places and option.ini in ini
+    }
+    settings = resolve({"strict": True} if strict else {}, os.environ, wanted, project.settings)
+    listed = ini.get("testpaths", ())
+    words = listed.split() if isinstance(listed, str) else [str(entry) for entry in listed]
+    # as pytest: a path, or a glob, relative to rootdir
+    found = tuple(
+        Path(path) for word in words for path in sorted(glob.glob(str(root / word), recursive=True))
+    )
+    return ProjectLocation(root, found or (root,), settings, project)
+
+
+def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:
+    """Pytest's rootdir for ``paths`` and its ini values: the nearest file that speaks to pytest.
+
+    Without one: the folder of the nearest project file, else of ``pyproject.toml`` or ``setup.py``,
+    else the working folder.
+    """
+    here = [path.resolve() for path in paths] or [Path.cwd()]
+    start = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in here]))
+    above = [start, *start.parents]
+    for folder in above:
+        for name in _INI_FILES:
+            values = _ini_values(folder / name)
+            if values is not None:
+                return folder, values
+    from pytest_agenteval.config.project_file import FOREIGN
+
+    for names in (("agenteval.yaml", *FOREIGN), ("pyproject.toml", "setup.py")):
+        for folder in above:
+            if any((folder / name).is_file() for name in names):
+                return folder, {}
+    cwd = Path.cwd()
+    return (cwd if cwd in above else start), {}
+
+
+def _ini_values(path: Path) -> Mapping[str, Any] | None:
+    """Pytest's section of a file; ``None``: the file does not speak to pytest."""
+    if not path.is_file():
+        return None
+    if path.suffix == ".toml":
+        return _toml_values(path)
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read(path, encoding="utf-8-sig")
+    except (configparser.Error, UnicodeDecodeError) as wrong:
+        raise SettingsError(f"{path.name}: {wrong}") from None
+    section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
+    if parser.has_section(section):
+        return dict(parser.items(section))
+    # an empty pytest.ini marks the rootdir too
+    return {} if path.name in ("pytest.ini", ".pytest.ini") else None
+
+
+def _toml_values(path: Path) -> Mapping[str, Any] | None:
+    import tomllib
+
+    try:
+        tables: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as wrong:
+        raise SettingsError(f"{path.name}: not TOML: {wrong}") from None
+    if path.name != "pyproject.toml":
+        own: Mapping[str, Any] = tables.get("pytest", {})
+        return own
+    spoken = tables.get("tool", {}).get("pytest")
+    if not isinstance(spoken, Mapping):
+        return None
+    values: Mapping[str, Any] = spoken.get("ini_options", spoken)
+    return values
+
+
+def conftest_speaks(root: Path, pattern: str) -> bool:
+    """Whether a conftest.py of the project matches ``pattern``: what only pytest can ask it."""
+    from pytest_agenteval.cases.discovery import visible_files
+
+    texts = (
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in visible_files(root)
+        if path.name == "conftest.py"
+    )
+    return any(re.search(pattern, text, re.MULTILINE) for text in texts)

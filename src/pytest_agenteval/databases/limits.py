@@ -1,0 +1,106 @@
+"""What the engines share: the time limit, the row limit, and the type of a column from its values."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from pytest_agenteval.errors import DatabaseError
+
+
+class QueryTimer:
+    """Whether the time of a query ran out."""
+
+    __slots__ = ("fired",)
+
+    def __init__(self) -> None:
+        self.fired = False
+
+
+@contextmanager
+def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[QueryTimer]:
+    """Call ``interrupt`` when the body takes longer than ``seconds``; the watch says that it did."""
+    watch = QueryTimer()
+
+    def end() -> None:
+        watch.fired = True
+        if interrupt is not None:
+            interrupt()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield watch
+    finally:
+        timer.cancel()
+        if watch.fired:
+            timer.join()  # an interrupt still under way would hit what comes next on this connection
+
+
+def too_slow(where: str, seconds: float) -> DatabaseError:
+    """The query was ended after ``seconds``."""
+    return DatabaseError(
+        f"{where}: ended after {seconds:g} s; make the query faster or raise agenteval_sql_timeout"
+    )
+
+
+def too_many(where: str, limit: int) -> DatabaseError:
+    """The query gave more rows than allowed."""
+    return DatabaseError(
+        f"{where}: more than {limit:,} rows; aggregate, add a LIMIT, or raise agenteval_sql_max_rows"
+    )
+
+
+def failed(where: str, error: BaseException) -> DatabaseError:
+    """The database refused: its own words, without the driver's decoration."""
+    text = str(getattr(error, "orig", None) or error).strip()
+    return DatabaseError(f"{where}: {text or type(error).__name__}")
+
+
+def type_of(values: Sequence[Any]) -> str | None:
+    """The SQL type that all values of a column have (``None``: mixed or no values)."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return "DOUBLE"
+    if len(kinds) != 1:
+        return None
+    kind = kinds.pop()
+    if kind is int:
+        return "BIGINT" if all(-(2**63) <= v < 2**63 for v in values if v is not None) else "HUGEINT"
+    if kind is Decimal:
+        return decimal_type(values)
+    if kind is datetime.datetime:
+        aware = any(value.tzinfo is not None for value in values if value is not None)
+        return "TIMESTAMP WITH TIME ZONE" if aware else "TIMESTAMP"
+    return _TYPES.get(kind)
+
+
+_TYPES: dict[type, str] = {
+    bool: "BOOLEAN",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bytes: "BLOB",
+    datetime.date: "DATE",
+    datetime.time: "TIME",
+    datetime.timedelta: "INTERVAL",
+    uuid.UUID: "UUID",
+    dict: "JSON",
+    list: "JSON",
+}
+
+
+def decimal_type(values: Sequence[Any]) -> str:
+    """``DECIMAL(p,s)`` wide enough for every value; NaN and infinities do not count."""
+    digits, scale = 1, 0
+    for value in values:
+        if isinstance(value, Decimal) and value.is_finite():
+            _, figures, exponent = value.as_tuple()
+            scale = max(scale, -int(exponent))
+            digits = max(digits, len(figures) + int(exponent))
+    return f"DECIMAL({max(38, digits + scale)},{scale})"

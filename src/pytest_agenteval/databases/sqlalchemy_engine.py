@@ -1,0 +1,324 @@
+"""SQLite files, Postgres and every other server, through SQLAlchemy; and connections of the user's."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.databases.column_types import postgres_types, sqlite_column, sqlite_types
+from pytest_agenteval.databases.limits import failed, time_limit, too_many, too_slow, type_of
+from pytest_agenteval.databases.select_only import bare, require_one_select
+from pytest_agenteval.databases.sources import DRIVERS, DatabaseSource
+from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.table import Column, Table
+
+_CONNECT_SECONDS = 15
+
+
+class SqlEngine:
+    """A SQLAlchemy engine: each query in a transaction of its own, rolled back.
+
+    Postgres: the transaction is read-only with a statement timeout. SQLite: ``mode=ro``, no ATTACH.
+    Elsewhere the parsed single SELECT is the only guard: use a role without write rights.
+    """
+
+    def __init__(self, engine: Any, source: DatabaseSource, *, keep: bool = True, ours: bool = True) -> None:
+        self.dialect = source.dialect
+        self._engine = engine
+        self._where = source.where
+        self._keep = keep
+        self._ours = ours
+        self._running: set[Any] = set()
+
+    def query(self, sql: str, timeout: float, max_rows: int) -> Table:
+        """Run one SELECT. Raises ``DatabaseError``."""
+        require_one_select(sql, self.dialect, self._where)
+        try:
+            with self._transaction(timeout) as connection:
+                return self._run(connection.connection.dbapi_connection, sql, timeout, max_rows)
+        finally:
+            if self._ours and not self._keep:
+                self._engine.dispose()
+
+    def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
+        """Column names by ``schema.table``, the database's own tables left out."""
+        import sqlalchemy
+
+        try:
+            with self._transaction(timeout) as connection:
+                return _schema(sqlalchemy.inspect(connection))
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            raise failed(self._where, error) from error
+
+    @contextmanager
+    def _transaction(self, timeout: float) -> Iterator[Any]:
+        import sqlalchemy
+
+        try:
+            connection = self._engine.connect()
+            if self.dialect == "postgres" and not self._ours:
+                # an engine of the user's may be in autocommit, where nothing is read-only
+                connection = connection.execution_options(isolation_level="READ COMMITTED")
+        except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
+            raise DatabaseError(f"{failed(self._where, error)}; is it running and may we connect?") from error
+        with connection:
+            if self.dialect == "postgres":
+                connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(timeout * 1000))}")
+            try:
+                yield connection
+            finally:
+                _roll_back(connection)
+
+    def _run(self, raw: Any, sql: str, timeout: float, max_rows: int) -> Table:
+        end = interrupter(raw)
+        self._running.add(end)
+        try:
+            if self.dialect == "postgres":
+                # a cursor of the server's: the driver must not load what the row limit refuses. The server
+                # limits the time of each fetch, our interrupt that of all of them
+                limits: dict[str, Any] = {"name": "agenteval", "grace": 2.0}
+            else:
+                limits = {}
+            return execute(raw, sql, self._where, self.dialect, timeout, max_rows, **limits)
+        finally:
+            self._running.discard(end)
+
+    def interrupt(self) -> None:
+        """End what is running, from any thread, where the driver can."""
+        for end in list(self._running):
+            if end is not None:
+                end()
+
+    def close(self) -> None:
+        """Close our engine's connections; the user's stay."""
+        if self._ours:
+            self._engine.dispose()
+
+
+class _Given:
+    """A connection of the user's: ours neither to close nor to end from outside a query."""
+
+    def __init__(self, source: DatabaseSource) -> None:
+        self.dialect = source.dialect
+        self._connection = source.connection
+        self._where = source.where
+
+    def interrupt(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class SqlConnection(_Given):
+    """A SQLAlchemy connection of the user's: used as it is, its open transaction left alone."""
+
+    def query(self, sql: str, timeout: float, max_rows: int) -> Table:
+        """Run one SELECT. Raises ``DatabaseError``."""
+        require_one_select(sql, self.dialect, self._where)
+        with self._left_alone():
+            raw = self._connection.connection.dbapi_connection
+            return execute(raw, sql, self._where, self.dialect, timeout, max_rows)
+
+    def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
+        """Column names by ``schema.table``."""
+        import sqlalchemy
+
+        with self._left_alone():
+            return _schema(sqlalchemy.inspect(self._connection))
+
+    @contextmanager
+    def _left_alone(self) -> Iterator[None]:
+        begun = self._connection.in_transaction()
+        try:
+            yield
+        finally:
+            if not begun:
+                self._connection.rollback()  # ends what SQLAlchemy knows of
+                self._connection.connection.dbapi_connection.rollback()
+
+
+class DbApiConnection(_Given):
+    """A DB-API connection of the user's: one cursor per query."""
+
+    def query(self, sql: str, timeout: float, max_rows: int) -> Table:
+        """Run one SELECT. Raises ``DatabaseError``."""
+        require_one_select(sql, self.dialect, self._where)
+        return execute(self._connection, sql, self._where, self.dialect, timeout, max_rows)
+
+    def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
+        """Column names by ``schema.table`` (SQLite and what has an information_schema)."""
+        from pytest_agenteval.databases.duckdb_engine import grouped
+
+        sql = _SQLITE_SCHEMA if self.dialect == "sqlite" else _STANDARD_SCHEMA
+        return grouped(self.query(sql, timeout, 10_000_000))
+
+
+_SQLITE_SCHEMA = (
+    "SELECT 'main', m.name, c.name FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c "
+    "WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid"
+)
+_STANDARD_SCHEMA = (
+    "SELECT table_schema, table_name, column_name FROM information_schema.columns "
+    "WHERE table_schema NOT IN ('information_schema', 'pg_catalog') "
+    "ORDER BY table_schema, table_name, ordinal_position"
+)
+
+
+def open_source(source: DatabaseSource, path: Path | None, *, keep: bool) -> SqlEngine:
+    """An engine for a URL. ``path``: the SQLite file to open instead of the URL's (a snapshot).
+
+    Raises ``DatabaseError`` naming the package when the driver is missing.
+    """
+    import sqlalchemy
+
+    try:
+        if source.kind == "sqlite":
+            return SqlEngine(_sqlite_engine(path), source, keep=keep)
+        url = sqlalchemy.make_url(str(source.url))
+        if url.drivername == "postgresql":
+            url = url.set(drivername=_postgres_driver())
+        return SqlEngine(sqlalchemy.create_engine(url, **_server_options(url)), source)
+    except (sqlalchemy.exc.NoSuchModuleError, ImportError) as error:
+        backend = str(source.url).partition(":")[0].partition("+")[0]
+        package = DRIVERS.get(backend)
+        hint = f'pip install "{package}"' if package else f"install the SQLAlchemy dialect for {backend}"
+        raise DatabaseError(f"{source.where}: no driver for {backend} ({error}); {hint}") from error
+    except (sqlalchemy.exc.ArgumentError, ValueError) as error:
+        raise DatabaseError(f"{source.where}: the URL cannot be read: {type(error).__name__}") from error
+
+
+def _sqlite_engine(path: Path | None) -> Any:
+    import sqlalchemy
+    from sqlalchemy.pool import NullPool, StaticPool
+
+    if path is None:
+        return sqlalchemy.create_engine("sqlite://", poolclass=StaticPool)
+
+    def connect() -> Any:
+        import sqlite3
+        from urllib.parse import quote
+
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
+        # mode=ro alone lets ATTACH create a file
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        return connection
+
+    return sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+def _postgres_driver() -> str:
+    """psycopg, else psycopg2, whatever SQLAlchemy's version would choose."""
+    found = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), None)
+    if found is None:
+        raise ImportError("neither psycopg nor psycopg2 is installed")
+    return f"postgresql+{found}"
+
+
+def _server_options(url: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"pool_pre_ping": True, "pool_size": 2}
+    if url.drivername in ("postgresql+psycopg", "postgresql+psycopg2") and "connect_timeout" not in url.query:
+        options["connect_args"] = {"connect_timeout": _CONNECT_SECONDS}
+    return options
+
+
+def interrupter(connection: Any) -> Callable[[], Any] | None:
+    """What ends a running query from another thread: sqlite3, psycopg; ``None`` where there is nothing."""
+    for name in ("interrupt", "cancel_safe", "cancel"):
+        method = getattr(connection, name, None)
+        if callable(method):
+            return method  # type: ignore[no-any-return]
+    return None
+
+
+def _roll_back(connection: Any) -> None:
+    """End the transaction; a connection that cannot even do that is thrown away."""
+    import sqlalchemy
+
+    try:
+        connection.rollback()
+    except sqlalchemy.exc.SQLAlchemyError:
+        connection.invalidate()
+
+
+def execute(
+    raw: Any,
+    sql: str,
+    where: str,
+    dialect: str,
+    timeout: float,
+    max_rows: int,
+    name: str | None = None,
+    grace: float = 0.0,
+) -> Table:
+    """Run ``sql`` as it stands on a DB-API connection, within the limits.
+
+    No parameters are passed, so ``%`` and ``:name`` are text. ``name``: a cursor of the server's (Postgres
+    drivers). ``grace``: seconds more before we interrupt, where the server keeps the time limit itself.
+    Raises ``DatabaseError``.
+    """
+    with time_limit(timeout + grace, interrupter(raw)) as watch:
+        try:
+            cursor = raw.cursor(name=name) if name else raw.cursor()
+            try:
+                # a named cursor is "DECLARE ... FOR <sql>": a semicolon would end that
+                cursor.execute(bare(sql, dialect))
+                return read(cursor, cursor.fetchmany(max_rows + 1), sql, where, dialect, max_rows, raw)
+            finally:
+                cursor.close()
+        except DatabaseError:
+            raise
+        except Exception as error:
+            # the errors of DB-API drivers have no common base class
+            if watch.fired or "statement timeout" in str(error):
+                raise too_slow(where, timeout) from error
+            raise failed(where, error) from error
+
+
+def read(
+    cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, max_rows: int, raw: Any
+) -> Table:
+    """The fetched rows as a table, typed by the driver's description, never by inference over text."""
+    if len(rows) > max_rows:
+        raise too_many(where, max_rows)
+    names = [str(entry[0]) for entry in cursor.description]
+    values = [[_plain(value) for value in column] for column in zip(*rows, strict=True)]
+    values = values or [[] for _ in names]
+    if dialect == "sqlite":
+        declared = sqlite_types(raw, bare(sql, dialect), len(names))
+        pairs = [sqlite_column(kind, data) for kind, data in zip(declared, values, strict=True)]
+        return _table(names, [data for _, data in pairs], [kind for kind, _ in pairs], len(rows))
+    if dialect in ("postgres", "redshift"):
+        types = postgres_types(cursor.description, values)
+    else:
+        types = [type_of(data) for data in values]
+    return _table(names, values, types, len(rows))
+
+
+def _table(names: list[str], values: list[list[Any]], types: Sequence[str | None], count: int) -> Table:
+    columns = tuple(Column(name, kind) for name, kind in zip(names, types, strict=True))
+    return Table(columns, tuple(values), count)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview | bytearray) else value
+
+
+def _schema(inspector: Any) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for schema in inspector.get_schema_names():
+        if schema.lower() in ("information_schema", "pg_catalog", "sys", "performance_schema", "mysql"):
+            continue
+        for (owner, name), columns in inspector.get_multi_columns(schema=schema, kind=_everything()).items():
+            found[f"{owner or schema}.{name}"] = tuple(column["name"] for column in columns)
+    return dict(sorted(found.items()))
+
+
+def _everything() -> Any:
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    return ObjectKind.ANY

@@ -1,0 +1,409 @@
+"""From a run and a case to its result: the agent is called, everything is journalled on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.checks.runner import prepare_checks
+from pytest_agenteval.engine.evaluate import CaseSteps, evaluate, references_of
+from pytest_agenteval.engine.evidence import used_by
+from pytest_agenteval.errors import (
+    AgentEvalError,
+    AgentFailed,
+    CheckFailed,
+    DatabaseError,
+    ExtractionFailed,
+    ReferenceFailed,
+    StageError,
+)
+from pytest_agenteval.types import (
+    Answer,
+    Attempt,
+    AttemptLimits,
+    CaseResult,
+    Consumption,
+    Extraction,
+    Reference,
+    Task,
+)
+
+if TYPE_CHECKING:
+    from pytest_agenteval.agents.base import RunnableAgent
+    from pytest_agenteval.agents.runtime.call_pool import CallFuture, CallPool
+    from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.databases import Database, Databases
+    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.llm.file_budget import AttemptConsumption
+    from pytest_agenteval.results.journal.resume import Step
+    from pytest_agenteval.types import ChatModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixtures:
+    """What the user's fixtures gave an item; ``None``: there is no such fixture.
+
+    ``databases_cached``: the databases fixture lives as long as the session, so references may be
+    kept. ``isolated`` is called before each attempt with its databases' URLs (``isolate``).
+    """
+
+    agent: Any = None
+    agent_place: str = "fixture"
+    databases: Any = None
+    databases_cached: bool = False
+    isolated: Callable[[Mapping[str, str]], None] | None = None
+
+
+class CaseRunner:
+    """One item: a case on one model in one rerun."""
+
+    def __init__(self, run: Run, case: Case, nodeid: str, model: str | None, rerun: int, given: Fixtures):
+        self.run = run
+        self.case = case
+        self.nodeid = nodeid
+        self.model = model
+        self.rerun = rerun
+        self.given = given
+        self.raised: BaseException | None = None
+        self.logs: dict[int, str] = {}
+        self.k, self.rule = run.choices.attempts_of(case)
+        self.agent: RunnableAgent | None = None
+        self._futures: dict[int, CallFuture[Answer]] = {}
+
+    def result(self) -> CaseResult:
+        """Run it. What goes wrong is a verdict; only what ends the process is raised."""
+        # the earlier run is read before this item leaves a trace in its folder
+        self.steps  # noqa: B018
+        self.run.journal.started(self.nodeid, self.rerun)
+        return evaluate(self._bench())
+
+    def _bench(self) -> CaseSteps:
+        return CaseSteps(
+            case=self.case,
+            k=self.k,
+            rule=self.rule,
+            kept=self.kept,
+            prepare=self.prepare,
+            ask=self.ask,
+            reference=self.reference,
+            extract=self.extract,
+            statements=self.statements,
+            unread=self.unread,
+            leak=self.leak,
+            on_attempt=self.on_attempt,
+            services=self,
+            comparison=self.comparison,
+        )
+
+    # -- what evaluate asks for -------------------------------------------------------------
+
+    @cached_property
+    def steps(self) -> Mapping[int, Step]:
+        """What a resumed run does with each attempt; {} for a new run."""
+        if self.run.earlier is None or self.rerun:
+            return {}
+        item = self.run.planned_item(self.case, self.nodeid, self.model)
+        return {step.number: step for step in self.run.earlier.steps(item)}
+
+    def kept(self, number: int) -> Attempt | None:
+        """An attempt that the run which this one goes on with has finished."""
+        from pytest_agenteval.results.journal.resume import keep
+
+        step = self.steps.get(number)
+        if step is None or step.action != "keep" or step.row is None:
+            return None
+        keep(self.run.journal, self.nodeid, self.rerun, step)
+        row = step.row
+        return Attempt(
+            number, row.verdict, row.message, reason=row.reason, score=row.score, duration_ms=row.duration_ms
+        )
+
+    def prepare(self) -> None:
+        """Find the agent and the databases. Raises ``StageError`` when the case cannot run at all."""
+        from pytest_agenteval.agents.targets import unsupported
+
+        try:
+            self.agent = self.run.agent_of(self.case, self.given.agent, self.given.agent_place)
+        except StageError:
+            raise
+        except AgentEvalError as error:
+            raise AgentFailed(str(error)) from error
+        reason = unsupported(self.agent, self.case)
+        if reason is not None:
+            raise AgentFailed(reason)
+        try:
+            databases = self.databases
+            if self.case.database is not None or (self.case.isolate and not databases.names):
+                databases.get(self.case.database)
+        except DatabaseError as error:
+            raise ReferenceFailed(str(error)) from error
+        prepare_checks(self.case, self)
+
+    @property
+    def submitted(self) -> int:
+        """How many of its calls have begun in the pool."""
+        return len(self._futures)
+
+    def can_be_asked(self) -> bool:
+        """Whether agent and references are there; what is not is told when the case itself runs."""
+        try:
+            self.prepare()
+            references_of(self._bench())
+        except StageError:
+            return False
+        return True
+
+    def submit(self, pool: CallPool) -> None:
+        """Begin the calls of all attempts that are to be asked."""
+        for number in range(1, self.k + 1):
+            step = self.steps.get(number)
+            if step is None or step.action == "call":
+                call = partial(self._asked, number)
+                self._futures[number] = pool.submit(f"{self.nodeid} attempt {number}", call)
+
+    def ask(self, number: int) -> Answer:
+        """The answer of an attempt, journalled as soon as it was there. Raises ``AgentFailed``."""
+        future = self._futures.get(number)
+        return self._asked(number) if future is None else future.result()
+
+    def _asked(self, number: int) -> Answer:
+        step = self.steps.get(number)
+        known = step.answer() if step is not None and step.action == "judge" else None
+        if known is not None:
+            return known
+        assert self.agent is not None
+        timeout = self.run.choices.timeout_of(self.case)
+        with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
+            try:
+                answer = self._call(self.agent, number, timeout)
+            except AgentFailed as error:
+                self.raised = error.__cause__
+                self.logs[number] = error.logs
+                self._count(use, error.answer)
+                raise
+            bill.cost = answer.cost
+            self._count(use, answer)
+        return answer
+
+    def _count(self, use: AttemptConsumption, answer: Answer | None) -> None:
+        """Hold what an attempt used against the budget of its file."""
+        if self.case.file_budget is not None and answer is not None:
+            used = used_by(answer, len(self.statements(answer)))
+            use.add(**{name: getattr(used, name) for name in Consumption.__slots__})
+
+    def _call(self, agent: RunnableAgent, number: int, timeout: float) -> Answer:
+        def overdue() -> None:
+            text = f"no answer within {timeout:g} s; the agent still blocks the main thread"
+            late = Attempt(number, "error", text, stage="timeout", reason="timeout", error=text)
+            self.run.journal.attempt(self.nodeid, self.rerun, late)
+
+        def call(urls: Mapping[str, str]) -> Answer:
+            task = self.task(number, urls)
+            key = f"{self.nodeid} attempt {number}"
+            answer = self.run.runtime.call(agent, task, timeout=timeout, key=key, on_overdue=overdue)
+            # before anything else can go wrong: it is paid for
+            self.run.journal.answer(self.nodeid, self.rerun, number, answer)
+            if self.run.recorder is not None:
+                self.run.recorder.record(task, answer)
+            return answer
+
+        if not self.case.isolate:
+            return call(self.databases.urls)
+        with self.databases.isolate(self.case.database) as isolated:
+            if self.given.isolated is not None:
+                self.given.isolated(isolated.urls)
+            answer = call(isolated.urls)
+            if changed := isolated.changed():
+                raise AgentFailed(f"the agent wrote to the original of {', '.join(changed)}, not to its copy")
+        return answer
+
+    def task(self, number: int, urls: Mapping[str, str]) -> Task:
+        """What the agent is given: never the case's name, path, SQL or expected values."""
+        case, budget = self.case, self.case.budget
+        only = next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
+        return Task(
+            turns=tuple(turn.say for turn in case.turns),
+            model=self.model or (self.agent.default_model if self.agent else None),
+            database=case.database or only,
+            databases=dict(urls),
+            caller=case.caller,
+            vars=case.vars,
+            context=case.context,
+            approve=case.approve,
+            clarification=case.clarification or case.outcome == "clarify",
+            limits=AttemptLimits(
+                tokens=budget.tokens if budget else None,
+                cost=budget.cost if budget else None,
+                tool_calls=budget.tool_calls if budget else None,
+            ),
+            input=case.input,
+            attempt=number,
+        )
+
+    @property
+    def databases(self) -> Databases:
+        """The databases of this item: the fixture's, else those configured."""
+        if self.given.databases is None:
+            return self.run.databases
+        return self.run.given_databases(self.given.databases, cached=self.given.databases_cached)
+
+    @property
+    def database(self) -> Database:
+        """The case's database. Raises ``DatabaseError``."""
+        return self.databases.get(self.case.database)
+
+    def reference(self, sql: str) -> Reference:
+        """A reference's table. Raises ``ReferenceFailed``."""
+        from pytest_agenteval.databases import outermost_order_by
+
+        try:
+            table = self.database.reference(sql)
+            keys = outermost_order_by(sql, self.database.dialect) if self.ordered else ()
+        except DatabaseError as error:
+            raise ReferenceFailed(str(error)) from error
+        return Reference(table, sql, tuple(keys or ()))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the rows matters to this case."""
+        return bool(self.comparison.get("ordered"))
+
+    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+        """The agent's table; ``accepted`` holds the column names of each reference.
+
+        With several references the one whose columns an answered table has decides; without any, a
+        table is looked for but no model is asked. Raises ``ExtractionFailed``.
+        """
+        mode = self.run.settings.extract
+        if len({tuple(names) for names in accepted}) > 1:
+            for names in accepted:
+                with suppress(ExtractionFailed):
+                    found = self._extract(answer, names, "auto", None)
+                    if found.source in ("given", "matched"):
+                        return found
+        if not accepted:
+            with suppress(ExtractionFailed):
+                return self._extract(answer, None, "auto", None)
+            return Extraction(None, "none")
+        return self._extract(answer, accepted[0], mode, self.extraction_model)
+
+    @property
+    def extraction_model(self) -> ChatModel | None:
+        """The model that writes extraction queries: the one named, else a model under test we can reach."""
+        named = self.run.settings.extract_model
+        if named is not None or self.agent is None or self.model is None:
+            return self.run.model(named)
+        known = {provider.provider for provider in self.run.project.providers}
+        reachable = self.agent.kind == "llm" or (
+            self.agent.kind in ("nao", "dazense", "pda") and self.model.partition(":")[0] in known
+        )
+        return self.run.model(self.model) if reachable else None
+
+    def _extract(
+        self, answer: Answer, names: Sequence[str] | None, mode: str, model: ChatModel | None
+    ) -> Extraction:
+        from pytest_agenteval.extraction.model_extraction import ExtractionLimits
+        from pytest_agenteval.extraction.steps import extract
+
+        settings = self.run.settings
+        limits = ExtractionLimits(
+            timeout=settings.sql_timeout,
+            max_rows=settings.sql_max_rows,
+            deadline=time.monotonic() + self.run.choices.timeout_of(self.case),
+        )
+        return extract(
+            answer,
+            mode=mode,
+            expected_columns=names,
+            question=self.case.prompt,
+            sql_tools=settings.sql_tools,
+            model=model,
+            aliases=self.comparison.get("column_aliases"),
+            limits=limits,
+        )
+
+    @cached_property
+    def comparison(self) -> Mapping[str, Any]:
+        """The case's comparison options over those of the suite."""
+        from pytest_agenteval.checks.data import suite_options
+
+        return suite_options(self.run.suite_comparison, self.case.comparison)
+
+    def statements(self, answer: Answer) -> Any:
+        """The statements the agent really executed."""
+        from pytest_agenteval.extraction.executed_queries import executed_queries, statements
+
+        return statements(executed_queries(answer, self.run.settings.sql_tools))
+
+    def unread(self, answer: Answer) -> Any:
+        """Calls that may be statements nobody reads; none where the user has said which tools run queries."""
+        from pytest_agenteval.extraction.executed_queries import unread_calls
+
+        named = self.run.settings.source("sql_tools") != "default"
+        return () if named else unread_calls(answer, self.run.settings.sql_tools)
+
+    def leak(self, answer: Answer) -> str | None:
+        """How the answer key was read, if it was."""
+        from pytest_agenteval.checks.leak import leaked
+
+        return leaked(answer, self.run.case_files, self.case.statements)
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        """Journal an attempt."""
+        self.run.journal.attempt(self.nodeid, self.rerun, attempt)
+
+    # -- services for checks ----------------------------------------------------------------
+
+    @property
+    def root(self) -> str:
+        """The root folder."""
+        return str(self.run.root)
+
+    @property
+    def judge(self) -> ChatModel | None:
+        """The judge, where one is configured."""
+        return self.run.model(self.run.settings.judge_model)
+
+    def schema(self) -> Mapping[str, Sequence[str]]:
+        """Column names by ``schema.table``: of the case's database, of all where it names none.
+
+        {} where no database is configured. Raises ``CheckFailed`` when one cannot be read.
+        """
+        merged: dict[str, list[str]] = {}
+        try:
+            for database in self._possible_databases():
+                for table, columns in database.schema().items():
+                    known = merged.setdefault(table, [])
+                    known += [column for column in columns if column not in known]
+        except DatabaseError as error:
+            raise CheckFailed(f"the columns of the tables are not known: {error}") from error
+        return merged
+
+    def dialect(self) -> str | None:
+        """The sqlglot dialect of the case's database; where it names none, the one that all share.
+
+        Raises ``CheckFailed`` when there are several and they differ.
+        """
+        dialects = {database.name: database.dialect for database in self._possible_databases()}
+        if len(set(dialects.values())) > 1:
+            shown = ", ".join(f"{name} ({dialect})" for name, dialect in dialects.items())
+            raise CheckFailed(
+                f"which SQL did the agent write? there are several databases, {shown}: "
+                "name the case's `database`, or the `dialect` of a sql check"
+            )
+        return next(iter(dialects.values()), None)
+
+    def _possible_databases(self) -> list[Database]:
+        """The databases whose tables the agent may have read."""
+        names = self.databases.names if self.case.database is None else (self.case.database,)
+        return [self.databases.get(name) for name in names]
+
+    def resolve(self, reference: str) -> Any:
+        """The object behind ``pkg.mod:name``."""
+        from pytest_agenteval.support.importing import load_object
+
+        return load_object(reference, self.run.root)

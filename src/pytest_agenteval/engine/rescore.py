@@ -1,0 +1,295 @@
+"""Judging saved answers again: the project's cases, the saved tables, no agent."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.results.document.document import Document, from_folder
+from pytest_agenteval.results.document.load import answer_of, table_of
+from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.results.document.verdicts import parse_rule
+from pytest_agenteval.results.journal.journal import Journal
+from pytest_agenteval.results.journal.records import PlannedItem
+from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.processes import scratch_prefix
+from pytest_agenteval.types import Answer, Attempt, CheckResult, Evidence, Extraction, Reference
+
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.model import Case, ParsedCheck
+    from pytest_agenteval.engine.case_runner import CaseRunner
+    from pytest_agenteval.engine.run import Run
+
+JUDGED = ("factuality", "judge")
+NAO_ROWS = 100
+"""nao cuts its tables there without saying so."""
+
+
+class NotRescorable(Exception):
+    """Why an entry keeps its verdict; the text is counted and told."""
+
+
+@contextmanager
+def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, list[tuple[str, int]]]]:
+    """The document with every verdict made anew, and why some were kept, with their numbers.
+
+    It is read from temporary files: write it inside the ``with``. ``place`` lies in the project whose
+    cases are used. Raises ``SettingsError`` for a project that cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as name:
+        folder = RunFolder.reserve(Path(name) / "outputs", datetime.now())
+        rescorer = _Rescorer(_run(place, Path(name)))
+        with Journal(folder, "main") as journal:
+            kept = _judge_all(old, rescorer, journal)
+        started = {"started_at": old.header.get("started_at") or old.header.get("timestamp")}
+        folder.write_run({**old.run, **started, "rescored": len(old.rows) - sum(kept.values())})
+        yield from_folder(folder), kept.most_common()
+
+
+def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[str]:
+    kept: Counter[str] = Counter()
+    planned = {nodeid_of(row): row for row in old.rows}
+    journal.planned([rescorer.planned(row, nodeid) for nodeid, row in planned.items()])
+    for row, entry in zip(old.rows, old.entries(), strict=True):
+        nodeid = nodeid_of(row)
+        journal.started(nodeid)
+        journal.imported(nodeid, 0, row.attempt, entry)
+        try:
+            attempt = rescorer.attempt(row, entry)
+        except NotRescorable as reason:
+            kept[str(reason)] += 1
+        else:
+            journal.attempt(nodeid, 0, attempt)
+    for skip in old.run.get("skipped") or ():
+        journal.skipped(skip["nodeid"], skip["reason"])
+    return kept
+
+
+def nodeid_of(row: Row) -> str:
+    """The row's id; files of other programs know none."""
+    return row.nodeid or f"{row.path}::{row.name}[{row.model}]"
+
+
+def _run(place: Path, scratch: Path) -> Run:
+    from pytest_agenteval.config.location import find_place
+    from pytest_agenteval.engine.process import Process
+    from pytest_agenteval.engine.run import Run
+
+    found = find_place([place])
+    settings = replace(found.settings, output=str(scratch / "databases"))
+    now = f"{datetime.now():%Y%m%d_%H%M%S}"
+    return Run(
+        root=found.root,
+        settings=settings,
+        project=found.project,
+        process=Process("rescore", "rescore", now),
+        register=lambda registry: None,
+    )
+
+
+@dataclass(slots=True)
+class _Rescorer:
+    """Judges one entry after the other; case files are read once."""
+
+    run: Run
+    files: dict[str, Mapping[str, Case]] = field(default_factory=dict)
+
+    def planned(self, row: Row, nodeid: str) -> PlannedItem:
+        """The item as the project has it now, else as the results say it was."""
+        item = PlannedItem(
+            nodeid=nodeid,
+            path=row.path,
+            name=row.name,
+            model=row.model,
+            k=row.k,
+            pass_rule=parse_rule(row.pass_rule),
+            case_hash=row.case_hash,
+            ask_hash=row.ask_hash,
+            tags=row.tags,
+            xfail=row.xfail,
+        )
+        try:
+            case = self.case(row)
+        except NotRescorable:
+            return item
+        now = self.run.planned_item(case, nodeid, row.model)
+        return replace(now, model=row.model, name=row.name, path=row.path, k=row.k)
+
+    def case(self, row: Row) -> Case:
+        """The case of a row. Raises ``NotRescorable``."""
+        known = self._cases(row.path) if row.path else self._everywhere()
+        case = known.get(row.name)
+        if case is None:
+            raise NotRescorable(f"no case {row.name!r} in {row.path or 'the project'}")
+        return case
+
+    def _cases(self, path: str) -> Mapping[str, Case]:
+        if path not in self.files:
+            from pytest_agenteval.cases.discovery import claim
+
+            place = self.run.root / path
+            if not place.is_file():
+                raise NotRescorable(f"{path} is gone")
+            claimed = claim(place, root=self.run.root, named=True)
+            if claimed is None:
+                raise NotRescorable(f"{path} is no case file")
+            loaded = self.run.load(place, claim=claimed, own_databases=True, marks=())
+            if loaded.errors:
+                raise SettingsError("\n".join(problem.render(self.run.root) for problem in loaded.errors))
+            self.files[path] = {case.name: case for case in loaded.cases}
+        return self.files[path]
+
+    def _everywhere(self) -> Mapping[str, Case]:
+        """Cases by name, for files that know no paths; names that occur twice are left out."""
+        if "" not in self.files:
+            from pytest_agenteval.cases.discovery import find
+
+            found = find([self.run.root], root=self.run.root, globs=self.run.settings.files)
+            paths = [path.relative_to(self.run.root).as_posix() for path, _ in found]
+            cases = [case for path in paths for case in self._cases(path).values()]
+            count = Counter(case.name for case in cases)
+            self.files[""] = {case.name: case for case in cases if count[case.name] == 1}
+        return self.files[""]
+
+    def attempt(self, row: Row, entry: Mapping[str, Any]) -> Attempt:
+        """The attempt judged again. Raises ``NotRescorable``."""
+        from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
+        from pytest_agenteval.engine.evaluate import CaseSteps, evaluate
+
+        answer = answer_of(entry)
+        if answer is None or (row.verdict == "error" and row.stage in ("agent", "timeout", "reference")):
+            raise NotRescorable("no finished answer")
+        _whole_or_raise(entry)
+        case = self.case(row)
+        case_run = CaseRunner(self.run, case, nodeid_of(row), row.model, 0, Fixtures())
+        saved = _Saved(entry, answer, case_run)
+        attempts: list[Attempt] = []
+        evaluate(
+            CaseSteps(
+                case=_with_saved_judgements(case, entry, has_judge=case_run.judge is not None),
+                k=1,
+                rule=case_run.rule,
+                kept=lambda number: None,
+                prepare=lambda: None,
+                ask=saved.ask,
+                reference=saved.reference,
+                extract=saved.extract,
+                statements=case_run.statements,
+                unread=case_run.unread,
+                leak=case_run.leak,
+                on_attempt=attempts.append,
+                services=case_run,
+                comparison=case_run.comparison,
+            )
+        )
+        return replace(attempts[0], number=row.attempt, duration_ms=row.duration_ms)
+
+
+def _whole_or_raise(entry: Mapping[str, Any]) -> None:
+    """Refuse what was cut: part of the rows would be judged as if it were all."""
+    details = entry.get("details") or {}
+    for rows in (details.get("cut") or {}).values():
+        raise NotRescorable(f"{rows:,} rows were cut to 1,000")
+    for name in ("expected_table", "actual_table"):
+        table = details.get(name)
+        if table is not None and table["row_count"] > len(table["rows"]):
+            raise NotRescorable(f"{table['row_count']:,} rows were cut to {len(table['rows']):,}")
+        data = details.get(name.replace("_table", "_data"))
+        if table is None and isinstance(data, list) and len(data) >= NAO_ROWS:
+            raise NotRescorable(f"{len(data)} rows, where other programs cut without saying so")
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What the entry holds, in place of the agent, the database and the extraction's model."""
+
+    entry: Mapping[str, Any]
+    said: Answer
+    case_run: CaseRunner
+
+    def ask(self, number: int) -> Answer:
+        """The saved answer."""
+        return self.said
+
+    def reference(self, sql: str) -> Reference:
+        """The saved table while the SQL is the same; else it is run. Raises ``ReferenceFailed``."""
+        details = self.entry["details"]
+        table = table_of(details, "expected_table")
+        if table is None or _folded(sql) != _folded(details.get("reference_sql") or ""):
+            return self.case_run.reference(sql)
+        from pytest_agenteval.databases import outermost_order_by
+
+        keys = outermost_order_by(sql, None) if self.case_run.ordered else ()
+        return Reference(table, sql, tuple(keys or ()))
+
+    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+        """The table a model's query gave is taken as it was; any other is looked for again."""
+        extraction = self.entry.get("extraction")
+        table = table_of(self.entry["details"], "actual_table")
+        source = extraction["source"] if extraction else "given"
+        if answer is self.said and table is not None and (extraction is None or source in ("query", "json")):
+            return Extraction(table, source, extraction["query"] if extraction else None)
+        return self.case_run.extract(answer, accepted)
+
+
+def _folded(sql: str) -> str:
+    return " ".join(sql.split()).rstrip("; ")
+
+
+def _with_saved_judgements(case: Case, entry: Mapping[str, Any], *, has_judge: bool) -> Case:
+    """The case with a judge's saved results in place of its judge checks, unless a judge is configured."""
+    saved = [record for record in entry.get("checks") or () if _judged(record)]
+    if has_judge or not saved:
+        return case
+
+    from pytest_agenteval.checks.judge.checks import FactualityCheck
+
+    def again(checks: Sequence[ParsedCheck], expected: tuple[str, ...] = ()) -> tuple[ParsedCheck, ...]:
+        stated = (FactualityCheck(type="factuality", expected=expected),) if expected else ()
+        found = (*checks, *stated)
+        return tuple(_Judgement(check, saved) if check.type in JUDGED else check for check in found)
+
+    turns = tuple(
+        replace(turn, assertions=again(turn.assertions, turn.expected_response), expected_response=())
+        for turn in case.turns
+    )
+    own = any(check.type == "factuality" for check in case.assertions)
+    return replace(
+        case, turns=turns, assertions=again(case.assertions, () if own else case.expected_response)
+    )
+
+
+def _judged(record: Mapping[str, Any]) -> bool:
+    return record.get("type") in JUDGED and not (record.get("details") or {}).get("not_asked")
+
+
+class _Judgement:
+    """A judge check that knows what the judge said; each saved result is used once."""
+
+    def __init__(self, check: ParsedCheck, saved: list[dict[str, Any]]) -> None:
+        self._check = check
+        self._saved = saved
+        self.type, self.name = check.type, check.name
+        self.severity, self.turn = check.severity, check.turn
+
+    def check(self, evidence: Evidence) -> CheckResult:
+        """The saved result; without one the judge is needed. Raises ``CheckFailed``."""
+        for record in self._saved:
+            if (record["type"], record["name"]) == (self.type, self.name):
+                self._saved.remove(record)
+                return CheckResult(
+                    self.type,
+                    record["passed"],
+                    record["why"],
+                    score=record["score"] or 0.0,
+                    reason=record.get("reason") or "judge",
+                    details=record.get("details") or {},
+                )
+        return self._check.check(evidence)

@@ -1,0 +1,200 @@
+"""The controller's side of a run: what cases report while it goes on, and what is done at its end.
+
+A case's report carries one short JSON string (``report.agenteval``): ids and scalars. It is taken off
+here, so that terminal, JUnit and json-report never keep or transport more of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_agenteval.plugin.options import given
+from pytest_agenteval.plugin.planning import PLANNED
+
+LETTERS = {"passed": ".", "failed": "F", "error": "E"}
+
+
+class ControllerPlugin:
+    """Counts cases as they arrive. ``results`` holds the scalars of each, the last rerun only."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.results: dict[str, dict[str, Any]] = {}
+        self.run_id = uuid.uuid4().hex
+        self.stamp = time.strftime("%Y%m%d_%H%M%S")
+        self.spent = 0.0
+        self.ended = False
+        self.held_back = False
+        self.ending: Any = None
+        self.complaints: list[str] = []
+        self.untold: dict[str, set[str]] = {}
+        self.token: Path | None = None
+        self.login: str | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take our one string off a report that has arrived."""
+        text = report.__dict__.pop("agenteval", None)
+        if text is None:
+            return
+        told = json.loads(text)
+        self._write_lines(told["lines"])
+        scalars = told["scalars"]
+        if scalars is None:
+            return
+        self.results[report.nodeid] = scalars
+        if told["untold"] is not None:
+            self.untold.setdefault(told["untold"], set()).add(scalars["model"])
+        self.spent += scalars.get("cost") or 0.0
+        report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
+        self.tell("pytest_agenteval_result", result=dict(scalars))
+
+    def tell(self, hook: str, **arguments: Any) -> None:
+        """Call a hook of ours; what it raises may not cost a run that is paid for its results."""
+        try:
+            getattr(self.config.hook, hook)(config=self.config, **arguments)
+        except Exception as error:
+            from pytest_agenteval.agents.runtime.agent_errors import where
+
+            place = where(error.__traceback__, self.config.rootpath)
+            text = f"hook {hook} raised {type(error).__name__}: {error}" + (f" ({place})" if place else "")
+            if text not in self.complaints:
+                self.complaints.append(text)
+
+    def _write_lines(self, lines: list[str] | None) -> None:
+        """Journal lines of a worker that cannot see our folder (another machine)."""
+        if lines:
+            from pytest_agenteval.errors import JournalFailed
+            from pytest_agenteval.plugin.options import run_of
+
+            try:
+                run_of(self.config).journal.write_lines(lines)
+            except JournalFailed as error:
+                self.complaints.append(str(error))
+
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """The live line of a case at -v; the short summary at the end keeps pytest's own words."""
+        line = getattr(report, "agenteval_line", None)
+        if line is None or self.ended or report.outcome not in ("passed", "failed"):
+            return None
+        if hasattr(report, "wasxfail"):
+            return None
+        verdict = self.results[report.nodeid]["verdict"]
+        category = "error" if verdict == "error" else report.outcome
+        word = "ERROR" if verdict == "error" else report.outcome.upper()
+        colour = "green" if report.passed else "red"
+        return category, LETTERS[category], (f"{word} {line}", {colour: True})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notice a broken case file; under xdist it must end the run as it does without."""
+        if report.failed and report.nodeid.endswith((".yml", ".yaml")):
+            self.held_back = True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker which run it belongs to, and where to see that it is on this machine."""
+        if self.token is None:
+            import tempfile
+
+            from pytest_agenteval.plugin.options import run_of
+            from pytest_agenteval.support.processes import scratch_prefix
+
+            handle, name = tempfile.mkstemp(prefix=scratch_prefix())
+            with open(handle, "w", encoding="ascii") as file:
+                file.write(self.run_id)
+            self.token = Path(name)
+            self.login = run_of(self.config).login()
+        facts = {
+            "run_id": self.run_id,
+            "stamp": self.stamp,
+            "token": str(self.token),
+            "login": self.login,
+            "earlier": self._go_on(),
+        }
+        node.workerinput["agenteval"] = json.dumps(facts)
+
+    def _go_on(self) -> str | None:
+        """The run to go on with; its folder is taken over before a worker can."""
+        from pytest_agenteval.plugin.items import RUN
+
+        if RUN not in self.config.stash:
+            return None
+        run = self.config.stash[RUN]
+        if run.process.earlier is not None:
+            run.folder()
+        return run.process.earlier
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the results document and set the exit status."""
+        self.ended = True
+        if self.token is not None:
+            self.token.unlink(missing_ok=True)
+        going_on = self.config.getoption("continue_on_collection_errors")
+        if self.held_back and not going_on and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
+        if self._cases_ran():
+            from pytest_agenteval.plugin.session_end import finish_or_tell
+
+            self.ending, why_not = finish_or_tell(session, bool(self.results), self.tell)
+            self.complaints += [why_not] if why_not is not None else []
+        if self.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _cases_ran(self) -> bool:
+        """Whether any case was about to run: a report came, or a folder of this run is there."""
+        if self.results:
+            return True
+        from pytest_agenteval.plugin.items import has_cases
+        from pytest_agenteval.plugin.options import run_of
+
+        if not (has_cases(self.config) or self.token):
+            return False
+        return run_of(self.config).find_folder() is not None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The summary table."""
+        if given(self.config, "dry_run") and PLANNED in self.config.stash:
+            from pytest_agenteval.plugin.dry_run import print_plan
+
+            print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
+        for complaint in self.complaints:
+            terminalreporter.write_line(complaint, red=True)
+        if self.ending is not None:
+            from pytest_agenteval.plugin.session_end import print_summary
+
+            print_summary(terminalreporter, self.config, self.ending)
+        if self.untold:
+            from pytest_agenteval.plugin.model_warning import untold_lines
+
+            for line in untold_lines(self.untold):
+                terminalreporter.write_line(f"warning: {line}", yellow=True)
+
+
+def live_line(scalars: dict[str, Any], spent: float) -> str:
+    """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
+    from pytest_agenteval.reports.text import cost_text
+
+    parts = [" ".join(str(scalars["message"]).split())]
+    if scalars.get("tokens") is not None:
+        parts.append(f"{scalars['tokens']:,} tok")
+    if scalars.get("cost") is not None:
+        parts.append(cost_text(scalars["cost"]))
+    parts.append(f"{scalars['duration_ms'] / 1000:.1f}s")
+    if scalars.get("tool_calls"):
+        count = scalars["tool_calls"]
+        parts.append(f"{count} tool{'s' if count != 1 else ''}")
+    if spent:
+        parts.append(f"Σ {cost_text(spent)}")
+    if noted := scalars.get("noted"):
+        more = f", {len(noted) - 2} more" if len(noted) > 2 else ""
+        parts.append(f"{', '.join(noted[:2])}{more} (-rP)")
+    return " · ".join(parts)

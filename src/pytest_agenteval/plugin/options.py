@@ -1,0 +1,255 @@
+"""The option table as pytest options and ini keys, and back into ``Settings``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.config.options import OPTIONS, Option
+from pytest_agenteval.plugin.items import RUN, SESSION
+
+if TYPE_CHECKING:
+    from pytest_agenteval.config.project_file import Project
+    from pytest_agenteval.config.settings import Settings
+    from pytest_agenteval.engine.process import Process
+    from pytest_agenteval.engine.run import Run
+
+_DEST = "agenteval_"
+PROJECT_FILES = ("agenteval.yaml", "nao_config.yaml", "dazense_config.yaml", "pda_config.yaml")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Every row of the table as ``--agent-…`` and ``agenteval_…``."""
+    group = parser.getgroup("agenteval", "agenteval: YAML cases that test a data agent")
+    for option in OPTIONS:
+        if "c" in option.places:
+            group.addoption(option.cli, dest=_DEST + option.attribute, help=option.help, **_shape(option))
+        if "i" in option.places:
+            kind: Any = option.toml
+            parser.addini(option.ini, option.help, type=kind, default=None)
+
+
+def _shape(option: Option) -> dict[str, Any]:
+    if option.flag:
+        return {"action": "store_true", "default": None}
+    shape: dict[str, Any] = {"metavar": option.metavar, "default": None}
+    if option.many:
+        shape["action"] = "append"
+    if option.bare is not None:
+        shape |= {"nargs": "?", "const": option.bare}
+    return shape
+
+
+def command_line(config: pytest.Config) -> dict[str, Any]:
+    """What the command line gives, by attribute."""
+    return {
+        option.attribute: config.getoption(_DEST + option.attribute)
+        for option in OPTIONS
+        if "c" in option.places
+    }
+
+
+def read_settings(config: pytest.Config, project: Mapping[str, Any]) -> Settings:
+    """The frozen settings of this process. Raises ``pytest.UsageError`` naming every bad value."""
+    from pytest_agenteval.config.settings import resolve
+    from pytest_agenteval.errors import SettingsError
+
+    ini, problems = _ini(config)
+    try:
+        settings = resolve(command_line(config), os.environ, ini, project)
+    except SettingsError as error:
+        problems.append(str(error))
+    if problems:
+        raise pytest.UsageError("\n".join(problems))
+    return settings
+
+
+def _ini(config: pytest.Config) -> tuple[dict[str, Any], list[str]]:
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for option in OPTIONS:
+        if "i" not in option.places:
+            continue
+        try:
+            value = config.getini(option.ini)
+        except (TypeError, ValueError, pytest.UsageError) as error:
+            problems.append(f"{option.ini}: {error}; expected {_allowed(option)}")
+            continue
+        values[option.attribute] = value
+    return values, problems
+
+
+def _allowed(option: Option) -> str:
+    """What ``option`` takes, in the words of its own reader."""
+    try:
+        option.read("\0")
+    except ValueError as error:
+        return str(error)
+    return "a list of texts" if option.many else "text"
+
+
+def given(config: pytest.Config, attribute: str) -> Any:
+    """What the command line gives for one option (``None``: nothing)."""
+    return config.getoption(_DEST + attribute, None)
+
+
+def check_settings(config: pytest.Config) -> None:
+    """Refuse bad values before collection; where nothing of ours is set there is nothing to load."""
+    anything = (
+        any(value is not None for value in command_line(config).values())
+        or any(name.startswith("AGENTEVAL_") for name in os.environ)
+        or any(_is_set(config, option) for option in OPTIONS if "i" in option.places)
+        or any((config.rootpath / name).is_file() for name in PROJECT_FILES)
+    )
+    if anything:
+        run_of(config)
+
+
+def _is_set(config: pytest.Config, option: Option) -> bool:
+    try:
+        return config.getini(option.ini) is not None
+    except (TypeError, ValueError, pytest.UsageError):
+        return True  # a bad value, refused by name when settings are read
+
+
+def run_of(config: pytest.Config) -> Run:
+    """This process's run, made when it is first asked for. Raises ``pytest.UsageError``."""
+    if RUN not in config.stash:
+        config.stash[RUN] = _new_run(config)
+    return config.stash[RUN]
+
+
+def _new_run(config: pytest.Config) -> Run:
+    from pytest_agenteval.config.project_file import find_project
+    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.errors import AgentEvalError
+
+    _check_root(config)
+    try:
+        project = find_project(config.rootpath)
+    except AgentEvalError as error:
+        raise pytest.UsageError(str(error)) from None
+    settings = read_settings(config, project.settings)
+    _check_files(config, settings)
+    _check_target(config, settings, project)
+    return Run(
+        root=config.rootpath,
+        settings=settings,
+        project=project,
+        process=_process(config, settings),
+        register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
+    )
+
+
+def _check_root(config: pytest.Config) -> None:
+    """Refuse an option's file that pytest took for one to collect: it looks for its ini file there.
+
+    pytest reads ``--agent-output DIR`` as an option it does not know yet and a path, so that a DIR
+    outside the project moves the rootdir, and ini file, databases and results with it.
+    """
+    start, root, ini = config.invocation_params.dir, config.rootpath, config.inipath
+    moved = not start.is_relative_to(ini.parent) if ini is not None else root != start
+    if not moved or config.getoption("rootdir", None) or (root / "setup.py").is_file():
+        return
+    paths = {option.cli for option in OPTIONS if option.metavar in ("FILE", "DIR", "PATH")}
+    words = [str(word) for word in config.invocation_params.args]
+    for name, value in itertools.pairwise(words):
+        place = start / value
+        if name in paths and place.exists() and not place.is_relative_to(start):
+            raise pytest.UsageError(
+                f"{name} {value} has made pytest take {root} for its rootdir, and {ini or 'no ini file'}; "
+                f"write {name}={value} (or give --rootdir)"
+            )
+
+
+def _check_files(config: pytest.Config, settings: Settings) -> None:
+    """Files that are needed at the end are looked for at the beginning, before anything is paid for."""
+    from pytest_agenteval.errors import AgentEvalError
+    from pytest_agenteval.reports.summary_files import check_summary_path
+    from pytest_agenteval.results.analysis.gates import find_baseline
+
+    if not settings.summary and settings.baseline in (None, "last"):
+        return
+    try:
+        for path in settings.summary:
+            check_summary_path(path)
+        if settings.baseline not in (None, "last"):
+            find_baseline(settings.baseline, config.rootpath, config.rootpath)
+    except AgentEvalError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _check_target(config: pytest.Config, settings: Settings, project: Project) -> None:
+    """Refuse a target that cannot work before anything is collected; the workers need not look again.
+
+    What only lacks a program or a file here may be meant for another machine, unless it was asked for
+    by this very command.
+    """
+    if settings.target is None or hasattr(config, "workerinput"):
+        return
+    from pytest_agenteval.agents.target_check import target_fault
+
+    source = settings.source("target")
+    fault = target_fault(settings.target, project, root=config.rootpath, present=source == "command line")
+    if fault is not None:
+        key = "http" if fault.startswith("http") else "target"
+        written = key in project.places and (key == "http" or source == "project")
+        raise pytest.UsageError(project.fault(key, fault).render(config.rootpath) if written else fault)
+
+
+def _process(config: pytest.Config, settings: Settings) -> Process:
+    """Which process of which run this is."""
+    from pytest_agenteval.engine.process import Process
+
+    told = getattr(config, "workerinput", {}).get("agenteval")
+    if told is None:
+        live = config.pluginmanager.getplugin("agenteval-live")
+        return Process("main", live.run_id, live.stamp, earlier=_earlier(config.rootpath, settings))
+    facts = json.loads(told)
+    token = Path(facts["token"])
+    local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
+    name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
+    return Process(
+        name, facts["run_id"], facts["stamp"], local=local, earlier=facts["earlier"], login=facts.get("login")
+    )
+
+
+def _earlier(root: Path, settings: Settings) -> str | None:
+    """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
+    from pytest_agenteval.errors import ResultsError
+    from pytest_agenteval.results.document.load import last_run
+    from pytest_agenteval.results.journal.run_folder import output_folder
+
+    if settings.resume_from is not None:
+        found: Path | None = root / settings.resume_from
+        missing = f"--agent-resume-from {settings.resume_from}: no such file or folder"
+    elif settings.resume:
+        output = output_folder(root, settings.output)
+        try:
+            found, missing = last_run(output), f"--agent-resume: there is no run in {output}"
+        except ResultsError as error:
+            raise pytest.UsageError(f"--agent-resume: {error}") from None
+    else:
+        return None
+    if found is None or not found.exists():
+        raise pytest.UsageError(missing)
+    return str(found)
+
+
+def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
+    """End what the run of this process has started; what cannot be ended may not delay its exit."""
+    if RUN not in config.stash:
+        return
+    abandoned += config.stash[RUN].close()
+    del config.stash[RUN]
+    if abandoned and SESSION in config.stash:
+        from pytest_agenteval.agents.runtime.call_pool import leave_hard_at_exit
+
+        session = config.stash[SESSION]
+        leave_hard_at_exit(lambda: int(session.exitstatus))

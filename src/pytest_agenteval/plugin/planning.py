@@ -1,0 +1,70 @@
+"""What a run is about to do: the items that are to run, written down before the first one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_agenteval.plugin.items import SESSION, case_of, model_of, our_items
+from pytest_agenteval.plugin.options import run_of
+
+if TYPE_CHECKING:
+    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.results.journal.records import PlannedItem
+
+PLANNED: pytest.StashKey[Sequence[pytest.Item]] = pytest.StashKey()
+SPARE_SECONDS = 30.0
+"""Beside its attempts and its reference: what pytest-timeout leaves a case."""
+
+
+def plan(session: pytest.Session) -> None:
+    """Keep the items that are to run; they are written down when the first is about to."""
+    items = our_items(session.items)
+    session.config.stash[PLANNED] = items
+    session.config.stash[SESSION] = session
+    if session.config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            _limit(item, run_of(session.config))
+
+
+def _limit(item: pytest.Item, run: Run) -> None:
+    """pytest-timeout must not end a case that keeps within its own limits."""
+    case = case_of(item)
+    if case is None or item.get_closest_marker("timeout") is not None:
+        return
+    k, _ = run.choices.attempts_of(case)
+    seconds = k * run.choices.timeout_of(case) + run.settings.sql_timeout + SPARE_SECONDS
+    item.add_marker(pytest.mark.timeout(seconds))
+
+
+def begin(config: pytest.Config) -> Run:
+    """The run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
+    run = run_of(config)
+    if not run.begun:
+        from pytest_agenteval.errors import JournalFailed
+
+        try:
+            write_plan(config, config.stash.get(PLANNED, ()))
+        except OSError as error:
+            raise JournalFailed(
+                f"no results can be kept in {run.output}: {error.strerror or error}; nothing is asked. "
+                "Choose another folder with --agent-output"
+            ) from error
+        cases = [case for item in config.stash.get(PLANNED, ()) if (case := case_of(item)) is not None]
+        run.prepare(case.database for case in cases if case.statements or case.isolate)
+    return run
+
+
+def write_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Write the run's items down, once per run."""
+    from pytest_agenteval.engine.run_metadata import run_info
+
+    run = run_of(config)
+
+    def planned() -> list[PlannedItem]:
+        pairs = [(item, case) for item in items if (case := case_of(item)) is not None]
+        return [run.planned_item(case, item.nodeid, model_of(item)) for item, case in pairs]
+
+    run.begin(planned, lambda: run_info(run, config.invocation_params.args))

@@ -1,0 +1,196 @@
+"""``--agent-concurrency``: agent calls of coming items begin while earlier ones are judged.
+
+Items stay serial: only calls overlap. A later item's call begins early if nothing that pytest would
+do for it alone (a function-scoped fixture, a setup, a skip) could change what the agent sees.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.plugin.items import case_of, rerun_of
+from pytest_agenteval.plugin.options import run_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_agenteval.agents.runtime.call_pool import CallPool, PoolReport
+    from pytest_agenteval.agents.runtime.runtime import AgentRuntime
+    from pytest_agenteval.engine.case_runner import CaseRunner
+
+POOL: pytest.StashKey[CallPool] = pytest.StashKey()
+ENDED: pytest.StashKey[PoolReport] = pytest.StashKey()
+EARLY: pytest.StashKey[CaseRunner] = pytest.StashKey()
+TOLD: pytest.StashKey[bool] = pytest.StashKey()
+OURS = ("agenteval_model", "agenteval_databases", "request")
+
+
+class OutputWatch:
+    """Keeps what agents print out of other items' output: pytest replaces ``sys.stdout`` in every phase.
+
+    ``capture`` is pytest's capture manager. Agents print at any moment, so the router is back as soon as
+    the manager has switched, and stands before the file that the manager itself puts there.
+    """
+
+    def __init__(self, runtime: AgentRuntime, capture: Any) -> None:
+        self._runtime = runtime
+        for name in ("resume_global_capture", "suspend_global_capture"):
+            if capture is not None:
+                setattr(capture, name, self._then_watch(getattr(capture, name)))
+        runtime.watch_output(*_streams(capture))
+
+    def _then_watch(self, switch: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(switch)
+        def switched(*args: Any, **options: Any) -> None:
+            switch(*args, **options)
+            self._runtime.watch_output()
+
+        return switched
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        """Whatever a fixture did to ``sys.stdout``."""
+        self._runtime.watch_output()
+
+
+def _streams(capture: Any) -> Iterator[tuple[Any, str]]:
+    """Where pytest's capturing of file descriptors keeps what it makes ``sys.stdout`` and ``sys.stderr``.
+
+    Replacing the descriptor takes long enough for an agent to print in between. Capturing by ``sys`` reads
+    its own file, which stays as it is.
+    """
+    for name in ("out", "err"):
+        part = getattr(getattr(capture, "_global_capturing", None), name, None)
+        part = getattr(part, "syscapture", None)
+        yield from ((part, attribute) for attribute in ("tmpfile", "_old") if hasattr(part, attribute))
+
+
+def pool_of(config: pytest.Config) -> CallPool | None:
+    """The pool of this process (``None``: concurrency 1)."""
+    if POOL not in config.stash:
+        size = run_of(config).settings.concurrency
+        if size < 2:
+            return None
+        from pytest_agenteval.agents.runtime.call_pool import CallPool
+
+        config.stash[POOL] = CallPool(size, stops_early=bool(config.getoption("maxfail", 0)))
+        capture = config.pluginmanager.getplugin("capturemanager")
+        config.pluginmanager.register(OutputWatch(run_of(config).runtime, capture), "agenteval-output")
+    return config.stash[POOL]
+
+
+def start_calls(item: pytest.Item, own: CaseRunner, follow: Callable[[pytest.Item], CaseRunner]) -> None:
+    """Begin the calls of ``item`` and, without xdist, of those that come after it.
+
+    ``follow`` makes the case run of a later item with the fixtures that ``item`` has.
+    """
+    pool = pool_of(item.config)
+    if pool is None:
+        return
+    ready = [own] if own.submitted == 0 else []
+    if not hasattr(item.config, "workerinput"):
+        for later in _coming(item, pool.window):
+            if EARLY in later.stash:
+                continue
+            reason = why_not_early(item, later)
+            if reason is not None:
+                _tell(item, later, reason)
+                continue
+            later.stash[EARLY] = follow(later)
+            ready.append(later.stash[EARLY])
+    # every reference of the window before its first call: an agent may write to the database
+    ready = [case_run for case_run in ready if case_run.can_be_asked()]
+    for case_run in ready:
+        case_run.submit(pool)
+
+
+def _coming(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
+    """The next ``window`` cases after ``item``, none beyond a case with ``setup``.
+
+    What its fixtures change (environment, clock, data) is there for its own calls only.
+    """
+    own = case_of(item)
+    if own is not None and own.setup:
+        return
+    items = item.session.items
+    start = items.index(item) + 1
+    ours = (later for later in items[start:] if case_of(later) is not None)
+    for _ in range(window):
+        later = next(ours, None)
+        if later is None:
+            return
+        yield later
+        coming = case_of(later)
+        if coming is not None and coming.setup:
+            return
+
+
+def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:
+    """Why a later item's call may not begin while ``item`` runs; ``None``: it may."""
+    case = case_of(later)
+    if case is None or case.setup or case.isolate:
+        return "it has a setup or data of its own"
+    if any(later.iter_markers("skip")) or any(later.iter_markers("skipif")):
+        return "it may be skipped"
+    found, before = _definitions(later), _definitions(item)
+    if found is None or before is None:
+        return "this pytest does not tell its fixtures"
+    for name, definitions in found.items():
+        if name in OURS or not definitions:
+            continue
+        last = definitions[-1]
+        if _is_pytests(last):
+            continue
+        if str(getattr(last, "scope", "function")) == "function":
+            return f"fixture {name} is function-scoped"
+        if before.get(name) is None or before[name][-1] is not last:
+            return f"fixture {name} is another one there"
+        if getattr(last, "params", None):
+            return f"fixture {name} is parametrized"
+    return None
+
+
+def _definitions(item: pytest.Item) -> dict[str, Any] | None:
+    """The fixture definitions an item uses, by name; the one place that reads pytest's own."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = getattr(info, "name2fixturedefs", None)
+    return dict(found) if found is not None else None
+
+
+def _is_pytests(definition: Any) -> bool:
+    """Whether a fixture belongs to pytest itself, which does nothing to an agent's world."""
+    module = getattr(getattr(definition, "func", None), "__module__", "") or ""
+    return module.startswith("_pytest.")
+
+
+def _tell(item: pytest.Item, later: pytest.Item, reason: str) -> None:
+    if item.config.get_verbosity() > 0 and not later.stash.get(TOLD, False):
+        later.stash[TOLD] = True
+        reporter = item.config.pluginmanager.getplugin("terminalreporter")
+        capture = item.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+            if reporter is not None:
+                reporter.write_line(f"agenteval: {later.nodeid} is not asked early: {reason}")
+
+
+def early_run(item: pytest.Item) -> CaseRunner | None:
+    """The case run whose calls began early, once: a rerun asks afresh."""
+    if rerun_of(item):
+        return None
+    found = item.stash.get(EARLY, None)
+    if found is not None:
+        del item.stash[EARLY]
+    return found
+
+
+def end_calls(config: pytest.Config) -> PoolReport | None:
+    """Begin no further call; says what became of those under way."""
+    pool = config.stash.get(POOL, None)
+    if pool is not None:
+        del config.stash[POOL]
+        config.stash[ENDED] = pool.shutdown()
+    return config.stash.get(ENDED, None)

@@ -1,0 +1,283 @@
+"""Running one item: from its fixtures to its verdict, and from its verdict to pytest's outcome."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.plugin.items import CaseError, CaseFailed, case_of, model_of, rerun_of
+from pytest_agenteval.plugin.model_warning import untold_agent
+from pytest_agenteval.plugin.options import run_of
+from pytest_agenteval.plugin.planning import begin
+from pytest_agenteval.plugin.prefetch import early_run, start_calls
+from pytest_agenteval.reports.text import fit, one_line
+
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.engine.case_runner import Fixtures
+    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.errors import JournalFailed
+    from pytest_agenteval.support.redaction import Redactor
+    from pytest_agenteval.types import CaseResult
+
+SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+UNTOLD: pytest.StashKey[str | None] = pytest.StashKey()
+ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+GATED_TEXT: pytest.StashKey[str] = pytest.StashKey()
+PREFIX = "agenteval_"
+LONGEST = 1_000
+"""Characters of a message on the wire; the whole one is in the results."""
+SHORT = 300
+"""Characters of a cause where pytest and JUnit show one line."""
+
+
+def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
+    """Run one case on one model. Raises ``CaseFailed``, ``CaseError`` or pytest's skip.
+
+    Where answers can no longer be kept the run ends: the next one would be paid for and lost.
+    """
+    from pytest_agenteval.errors import JournalFailed
+
+    try:
+        _run_item(item, fixtures)
+    except JournalFailed as error:
+        _end_run(item, error)
+        raise CaseError(str(error), pytrace=False) from None
+
+
+def _end_run(item: pytest.Item, error: JournalFailed) -> None:
+    """Stop before the next case; the error itself stands at this one."""
+    item.session.shouldfail = f"agenteval: {str(error).partition('; ')[0]}"
+
+
+def _run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
+    from pytest_agenteval.engine.case_runner import CaseRunner
+
+    case = case_of(item)
+    assert case is not None
+    if run_of(item.config).settings.dry_run:
+        pytest.skip("--agent-dry-run: nothing is asked")
+    run = begin(item.config)
+    given = _given(item, run, fixtures)
+
+    def case_run_of(other: pytest.Item) -> CaseRunner:
+        found = case_of(other)
+        assert found is not None
+        return CaseRunner(run, found, other.nodeid, model_of(other), rerun_of(other), given)
+
+    case_run = early_run(item) or case_run_of(item)
+    start_calls(item, case_run, case_run_of)
+    result = case_run.result()
+    if case_run.agent is not None and _definition(item, run.settings.fixture)[1] == "function":
+        run.runtime.release(case_run.agent)  # its fixture is torn down now; what it entered is left first
+    for attempt in result.attempts:
+        logs = attempt.answer.logs if attempt.answer is not None else case_run.logs.get(attempt.number, "")
+        if logs:
+            item.add_report_section("call", "agent", run.redactor.text(logs))
+    item.stash[SCALARS] = _scalars(run, item, case, result)
+    if case_run.model is not None:
+        item.stash[UNTOLD] = untold_agent(item, case_run.agent, run.settings.fixture, run.root)
+    if result.verdict == "error" and case_run.raised is not None and item.config.getoption("usepdb", False):
+        raise case_run.raised
+    _end(item, run, case, result)
+
+
+def _given(item: pytest.Item, run: Run, fixtures: dict[str, Any]) -> Fixtures:
+    """What the user's fixtures gave, with the places they stand in."""
+    from pytest_agenteval.engine.case_runner import Fixtures
+
+    name = run.settings.fixture
+    place, _ = _definition(item, name)
+    _, scope = _definition(item, "agenteval_databases")
+    isolated = item.stash.setdefault(ISOLATED, {})
+
+    def renew(urls: Any) -> None:
+        isolated.clear()
+        isolated.update(urls)
+
+    return Fixtures(
+        agent=fixtures.get(name),
+        agent_place=f"fixture {name} ({place})" if place else f"fixture {name}",
+        databases=fixtures.get("agenteval_databases"),
+        databases_cached=scope == "session",
+        isolated=renew,
+    )
+
+
+def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
+    """Where a fixture is defined (``conftest.py:12``) and its scope; ('', '') where pytest does not say."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = getattr(info, "name2fixturedefs", {}).get(name)
+    if not found:
+        return "", ""
+    function = getattr(found[-1], "func", None)
+    code = getattr(function, "__code__", None)
+    place = ""
+    if code is not None:
+        path = item.config.rootpath / code.co_filename
+        root = item.config.rootpath
+        shown = path.relative_to(root) if path.is_relative_to(root) else path
+        place = f"{shown.as_posix()}:{code.co_firstlineno}"
+    return place, str(getattr(found[-1], "scope", ""))
+
+
+def isolated_databases(item: pytest.Item) -> dict[str, str]:
+    """URLs of the running attempt's own copies; renewed before each attempt."""
+    return item.stash.setdefault(ISOLATED, {})
+
+
+def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dict[str, Any]:
+    """What crosses the wire and what other programs are told: ids and scalars."""
+    answers = [attempt.answer for attempt in result.attempts if attempt.answer is not None]
+    tokens = [answer.usage.tokens for answer in answers if answer.usage is not None]
+    known = [count for count in tokens if count is not None]
+    costs = [answer.cost for answer in answers if answer.cost is not None]
+    return {
+        "name": case.name,
+        "path": run.shown(case.path),
+        "model": model_of(item) or run.planned_item(case, item.nodeid, None).model,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "message": run.redactor.text(result.message)[:LONGEST],
+        "cause": run.redactor.text(result.cause)[:LONGEST],
+        "tokens": sum(known) if known else None,
+        "cost": float(sum(costs)) if costs else None,
+        "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
+        "tool_calls": sum(len(answer.tool_calls) for answer in answers),
+        "attempts": len(result.attempts),
+        **_told_of_match(run, result),
+    }
+
+
+def _told_of_match(run: Run, result: CaseResult) -> dict[str, Any]:
+    """``notes``: the lines on a match that is to be looked at; ``noted``: why, in a few words.
+
+    Such are one that needed rounding below 1 and one that took a column by its values alone. What
+    failed says everything itself.
+    """
+    passed = [attempt for attempt in result.attempts if attempt.verdict == "passed"]
+    for comparison in (attempt.comparison for attempt in passed if attempt.comparison):
+        noted = [column.text for column in comparison.mapping if column.how == "value"]
+        if count := len(comparison.warnings):
+            noted.append(f"{count} warning{'s' if count != 1 else ''}")
+        if noted:
+            from pytest_agenteval.compare import render
+
+            lines = [run.redactor.text(line) for line in render(comparison)[1:]]
+            return {"notes": lines, "noted": [run.redactor.text(text) for text in noted]}
+    return {"notes": [], "noted": []}
+
+
+def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
+    """Pytest's outcome for a verdict."""
+    from pytest_agenteval.reports.failure import GATED, failure_text
+
+    expected = run.planned_item(case, item.nodeid, model_of(item)).xfail is not None
+    if result.verdict == "failed" and run.choices.gated and not expected:
+        item.stash[GATED_TEXT] = run.redactor.text(failure_text(case, result))
+        pytest.xfail(GATED + fit(one_line(run.redactor.text(result.cause)), SHORT))
+    if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
+        raise CaseFailed(run.redactor.text(failure_text(case, result)), pytrace=False)
+    if result.verdict == "error":
+        raise CaseError(run.redactor.text(failure_text(case, result)), pytrace=False)
+    if result.verdict == "review":
+        pytest.skip(f"to review: {result.message}")
+    if result.verdict == "not_run":
+        pytest.skip(f"not run: {result.message}")
+
+
+def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Give a case's report its outcome and its scalars."""
+    from pytest_agenteval.errors import JournalFailed
+
+    mask_secrets(report, run_of(item.config).redactor)
+    if call.when == "setup" and not report.passed:
+        try:
+            _never_ran(item, call, report)
+        except JournalFailed as error:
+            _end_run(item, error)
+    if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
+        report.when = "setup"
+    scalars = item.stash.get(SCALARS, None) if call.when != "teardown" else None
+    if scalars is not None:
+        del item.stash[SCALARS]
+        if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
+            _say_why(report, scalars["cause"])
+        text = item.stash.get(GATED_TEXT, None)
+        if text is not None and hasattr(report, "wasxfail"):  # not so under --runxfail
+            report.longrepr = text  # not where in our code the exception was raised
+        _tell(item, report, scalars)
+        if scalars["notes"] and report.passed:
+            report.sections.append(("what the match needed", "\n".join(scalars["notes"])))
+    run = run_of(item.config)
+    lines = [] if run.process.local else run.journal.take_lines()
+    if scalars is not None or lines:
+        report.__dict__["agenteval"] = json.dumps(
+            {"scalars": scalars, "lines": lines, "untold": item.stash.get(UNTOLD, None)}
+        )
+
+
+def _say_why(report: pytest.TestReport, message: str) -> None:
+    """In pytest's short summary and in JUnit, which show one line: not that it failed, but why."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = fit(one_line(message), SHORT)
+
+
+def _tell(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:
+    """Give other programs the scalars as properties, those of an earlier rerun replaced."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
+    keys = ("model", "tokens", "cost", "message", "verdict", "reason")
+    properties = [(PREFIX + key, scalars[key]) for key in keys if scalars[key] is not None]
+    others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
+    item.user_properties[:] = [*others, *properties]
+    report.user_properties = list(item.user_properties)
+
+
+def mask_secrets(report: pytest.TestReport, redactor: Redactor) -> None:
+    """Take secrets out of tracebacks (local variables too) and captured output, for every reporter."""
+    report.sections = [(title, redactor.text(text)) for title, text in report.sections]
+    shown: Any = report.longrepr
+    if isinstance(shown, tuple):
+        report.longrepr = (shown[0], shown[1], redactor.text(str(shown[2])))
+    elif shown is not None and (masked := redactor.text(str(shown))) != str(shown):
+        report.longrepr = masked
+    extra = report.__dict__.get("_json_report_extra")  # pytest-json-report's own copy of the output
+    if extra is not None:
+        report.__dict__["_json_report_extra"] = redactor.data(extra)
+
+
+def _reason_of(report: pytest.TestReport) -> str:
+    longrepr: Any = report.longrepr
+    text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return str(text).removeprefix("Skipped: ")
+
+
+def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """A case whose fixtures failed or that was skipped: the results say so too."""
+    from pytest_agenteval.types import Attempt, CaseResult
+
+    case = case_of(item)
+    assert case is not None
+    run = begin(item.config)
+    if report.skipped:
+        run.journal.skipped(item.nodeid, _reason_of(report), rerun_of(item))
+        return
+    error = call.excinfo.value if call.excinfo is not None else None
+    text = f"a fixture failed: {type(error).__name__}: {error}"
+    if isinstance(error, pytest.FixtureLookupError):
+        text = (
+            f"there is no fixture {error.argname!r}; is `setup` right, and can the case see its conftest.py?"
+        )
+    run.journal.started(item.nodeid, rerun_of(item))
+    attempts = [
+        Attempt(number, "error", text, stage="agent", reason="agent_error", error=text)
+        for number in range(1, run.choices.attempts_of(case)[0] + 1)
+    ]
+    for attempt in attempts:
+        run.journal.attempt(item.nodeid, rerun_of(item), attempt)
+    result = CaseResult("error", text, attempts, stage="agent", reason="agent_error")
+    item.stash[SCALARS] = _scalars(run, item, case, result)

@@ -1,0 +1,206 @@
+"""The end of a run: the document, the gates, the exit status, the summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agenteval.engine.run_metadata import run_info
+from pytest_agenteval.plugin.options import run_of
+from pytest_agenteval.plugin.prefetch import end_calls
+
+if TYPE_CHECKING:
+    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.results.analysis.gates import ExitStatus, Gate
+    from pytest_agenteval.results.document.document import Document
+    from pytest_agenteval.results.document.rows import CaseKey
+
+
+Hook = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What is left of a run: its document, where it was written, why it ended with which status."""
+
+    document: Document
+    path: Path
+    exit: ExitStatus
+    calls: str = ""
+    gated: bool = False
+    blamed: frozenset[CaseKey] = frozenset()
+    report: Path | None = None
+    resumed: str = ""
+    budget: str = ""
+
+
+def finish_or_tell(session: pytest.Session, ran: bool, hook: Hook) -> tuple[RunSummary | None, str | None]:
+    """The ending; where there is none although cases ``ran``, why not: then no gate was judged.
+
+    ``hook`` calls one of our hooks and keeps what it raises.
+    """
+    from pytest_agenteval.errors import AgentEvalError
+
+    try:
+        ending = finish_session(session, hook)
+        if ending is not None or not ran:
+            return ending, None
+        why = "the run's folder was deleted while it ran"
+    except (OSError, AgentEvalError) as error:
+        why = str(error)
+    return None, f"the run was not ended as it should: {why}{_where_kept(session.config)}"
+
+
+def _where_kept(config: pytest.Config) -> str:
+    """What an unfinished end has left, and how to make a results file of it."""
+    folder = run_of(config).find_folder()
+    if folder is None:
+        return ""
+    shown = _shown(folder.path, config)
+    return f"; the answers are in {shown}: `agenteval merge {shown}` makes the results file of them"
+
+
+def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
+    """Write the document, then decide the exit status by what it says."""
+    from pytest_agenteval.reports.summary_files import write_summaries
+    from pytest_agenteval.results.analysis.gates import exit_status
+    from pytest_agenteval.results.document.document import from_folder, write_document
+
+    config = session.config
+    run = run_of(config)
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        run.abort()
+    calls = end_calls(config)
+    folder = run.find_folder()
+    if folder is None:
+        return None
+    run.close_journal()
+    info = run_info(run, config.invocation_params.args)
+    folder.write_run(info)
+    document = from_folder(folder)
+    gates = _gates(run, document, folder.document)
+    if gates:
+        folder.write_run({**info, "gates": [gate.record() for gate in gates]})
+        document = from_folder(folder)
+    cases = dict(document.header["cases"])
+    hook("pytest_agenteval_document", document=document.header)
+    path = write_document(document, folder.document)
+    ending = exit_status(
+        cases,
+        gates=gates,
+        pytest_status=int(session.exitstatus),
+        strict=run.settings.strict,
+    )
+    session.exitstatus = ending.status
+    write_summaries(document, run.settings.summary, os.environ, run.root)
+    report = _write_report(path, run.root / run.settings.html) if run.settings.html else None
+    # the summaries still read the run's folder
+    if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
+        folder.remove()
+    spent = calls.summary() if calls is not None else ""
+    priced = _budget(run, document)
+    blamed = frozenset(key for gate in gates for key in gate.blamed)
+    return RunSummary(
+        document, path, ending, spent, bool(gates), blamed, report, _resumed(run, document), priced
+    )
+
+
+def _resumed(run: Run, document: Document) -> str:
+    """What a resumed run went on with, and how many of its answers are older than it."""
+    from pytest_agenteval.reports.text import counted
+
+    if run.process.earlier is None:
+        return ""
+    times = [datetime.fromisoformat(row.answered_at) for row in document.rows if row.answered_at]
+    kept = sum(time < run.began for time in times)
+    name = Path(run.process.earlier).name
+    return f"went on with {name}: {counted(kept, 'answer')} taken over, {len(times) - kept:,} asked now"
+
+
+def _budget(run: Run, document: Document) -> str:
+    """That a budget is no limit on what nobody knows the price of ('': all is known)."""
+    from pytest_agenteval.reports.text import counted
+
+    answered = [row for row in document.rows if row.answered_at]
+    unknown = sum(row.cost is None for row in answered)
+    if run.settings.budget is None or not unknown:
+        return ""
+    have = "have no known cost" if unknown != 1 else "has no known cost"
+    if unknown == len(answered):
+        return f"budget: not enforced: {counted(unknown, 'answer')} {have}"
+    return f"budget: {unknown:,} of {counted(len(answered), 'answer')} {have} and did not count"
+
+
+def _write_report(results: Path, place: Path) -> Path:
+    """The one-file report of ``--agent-html``; entries are read from the document, not from journals."""
+    from pytest_agenteval.reports.html import write_html
+    from pytest_agenteval.results.document.load import read_document
+
+    return write_html(read_document(results), place)
+
+
+def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
+    """The gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
+    from pytest_agenteval.results.analysis.gates import against_baseline, fail_under, find_baseline
+
+    settings = run.settings
+    gates = fail_under(document.cases, settings.fail_under)
+    if settings.baseline is not None:
+        baseline = find_baseline(settings.baseline, run.output, run.root, own)
+        significant = settings.baseline_test == "significant"
+        gates.append(against_baseline(baseline, document, significant=significant))
+    return gates
+
+
+def print_summary(reporter: Any, config: pytest.Config, ending: RunSummary) -> None:
+    """The summary table, in the colours of the terminal reporter."""
+    from pytest_agenteval.reports.terminal import terminal_lines
+
+    _print_blamed(reporter, config, ending)
+    lines = terminal_lines(
+        ending.document,
+        width=min(reporter._tw.fullwidth, 160),
+        verbosity=config.get_verbosity(),
+        results=_shown(ending.path, config),
+    )
+    for line in lines:
+        if line.style == "title":
+            reporter.section(line.text)
+        else:
+            reporter.write_line(line.text, **({line.style: True} if line.style else {}))
+    if ending.resumed:
+        reporter.write_line(ending.resumed)
+    if ending.report is not None:
+        reporter.write_line(f"report: {_shown(ending.report, config)}")
+    if ending.budget:
+        reporter.write_line(ending.budget, yellow=True)
+    if ending.calls:
+        reporter.write_line(ending.calls, yellow=True)
+    for reason in ending.exit.reasons if ending.gated else ():
+        if not reason.startswith("--agent-"):  # a gate has a line of its own
+            reporter.write_line(f"not tolerated by a gate: {reason}", red=True)
+    if ending.exit.warning:
+        reporter.write_line(ending.exit.warning, yellow=True)
+
+
+def _print_blamed(reporter: Any, config: pytest.Config, ending: RunSummary) -> None:
+    """What differs in the cases that a gate fails for: pytest shows nothing of an expected failure."""
+    ids = {row.nodeid for row in ending.document.rows if row.key in ending.blamed}
+    reports = [report for report in reporter.stats.get("xfailed", ()) if report.nodeid in ids]
+    if not reports or config.option.tbstyle == "no":
+        return
+    reporter.section("FAILURES that the gate counts", sep="=")
+    for report in reports:
+        reporter.section(reporter._getfailureheadline(report), sep="_", red=True, bold=True)
+        reporter.write_line(str(report.longrepr))
+
+
+def _shown(path: Path, config: pytest.Config) -> str:
+    root = config.invocation_params.dir
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

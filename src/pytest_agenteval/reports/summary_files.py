@@ -1,0 +1,44 @@
+"""Summary files: ``--agent-summary x.md``, ``x.json``, and the step summary of GitHub Actions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.reports.markdown import markdown_summary
+from pytest_agenteval.results.document.document import Document
+
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+SUFFIXES = (".md", ".json")
+
+
+def check_summary_path(path: str) -> None:
+    """Raise ``SettingsError`` for a suffix that says no format."""
+    if Path(path).suffix not in SUFFIXES:
+        raise SettingsError(f"--agent-summary {path}: the name must end in .md or .json")
+
+
+def summary_text(document: Document, path: str) -> str:
+    """The summary in the format that the suffix of ``path`` names. Raises ``SettingsError``."""
+    check_summary_path(path)
+    if Path(path).suffix == ".md":
+        return markdown_summary(document)
+    return json.dumps(document.header, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
+
+
+def write_summaries(
+    document: Document, paths: tuple[str, ...], environ: Mapping[str, str], root: Path
+) -> None:
+    """Write every summary file (relative to ``root``), and append to GitHub's step summary if there is one.
+
+    Raises ``OSError`` where a file cannot be written.
+    """
+    for path in paths:
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(summary_text(document, path), encoding="utf-8")
+    if environ.get(STEP_SUMMARY):
+        with open(environ[STEP_SUMMARY], "a", encoding="utf-8") as file:
+            file.write(markdown_summary(document))

@@ -1,0 +1,1 @@
+"""Statistics over attempts, differences between runs, and gates."""

@@ -1,0 +1,1 @@
+"""The results document: built from journals, read, merged and overridden."""

@@ -1,0 +1,179 @@
+"""The totals of a document: cases, summary, by_model, pass_metrics; functions of its rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from pytest_agenteval.results.analysis import statistics
+from pytest_agenteval.results.document.rows import CaseRow, Row, cases_of
+
+PARTS = ("agent", "extraction", "judge")
+
+
+def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
+    """``{cases, summary, by_model, pass_metrics}`` of the attempts; ``skipped`` items have none."""
+    cases = cases_of(rows)
+    return {
+        "cases": case_totals(cases, skipped),
+        "summary": summary(rows, cases),
+        "by_model": by_model(rows, cases),
+        "pass_metrics": pass_metrics(cases),
+    }
+
+
+def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
+    """Counts of cases (case x model) by verdict; ``xfailed`` are none of the others."""
+    count = Counter("xfailed" if case.xfailed else case.verdict for case in cases)
+    return {
+        "total": len(cases) + skipped,
+        "passed": count["passed"],
+        "failed": count["failed"],
+        "errors": count["error"],
+        "review": count["review"],
+        "not_run": count["not_run"],
+        "skipped": skipped,
+        "xfailed": count["xfailed"],
+        "pass_rate": pass_rate(cases),
+        "score": _mean(case.score for case in cases),
+    }
+
+
+def pass_rate(cases: Iterable[CaseRow]) -> float | None:
+    """100 x passed / (passed + failed + errors), one decimal; expected failures are left out."""
+    count = Counter(case.verdict for case in cases if not case.xfailed)
+    judged = count["passed"] + count["failed"] + count["error"]
+    return round(100 * count["passed"] / judged, 1) if judged else None
+
+
+def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
+    """Counts and sums over attempts, in nao's words; ``failed`` leaves errors out."""
+    figures = _figures(rows)
+    duration = figures["total_duration_ms"]
+    return {
+        "total": figures["total"],
+        "passed": figures["passed"],
+        "failed": figures["failed"],
+        "total_tokens": figures["total_tokens"],
+        "total_cost": figures["total_cost"],
+        "total_duration_ms": duration,
+        "total_duration_s": round(duration / 1000, 2),
+        "total_tool_calls": figures["total_tool_calls"],
+        "avg_duration_ms": figures["avg_duration_ms"],
+        "avg_tool_calls": figures["avg_tool_calls"],
+        "errors": figures["errors"],
+        "review": figures["review"],
+        "not_run": figures["not_run"],
+        "unpriced": figures["unpriced"],
+        "score": _mean(case.score for case in cases),
+        "usage": {part: _usage(rows, part) for part in PARTS},
+    }
+
+
+def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, Any]]:
+    """One entry per model, ranked: pass rate, then cost (unpriced last), then name."""
+    entries = []
+    for model in dict.fromkeys(row.model for row in rows):
+        own = [case for case in cases if case.key[2] == model]
+        judged = [case for case in own if not case.xfailed]
+        figures = _figures([row for row in rows if row.model == model])
+        spread = statistics.interval([case.counts for case in judged])
+        entries.append(
+            {
+                "model": model,
+                "total": figures["total"],
+                "passed": figures["passed"],
+                "failed": figures["failed"],
+                "pass_rate": pass_rate(own),
+                "total_tokens": figures["total_tokens"],
+                "total_cost": figures["total_cost"],
+                "total_duration_ms": figures["total_duration_ms"],
+                "avg_duration_ms": figures["avg_duration_ms"],
+                "total_tool_calls": figures["total_tool_calls"],
+                "avg_tool_calls": figures["avg_tool_calls"],
+                "k": max((case.k for case in own), default=1),
+                **_suite(judged),
+                "interval": [round(100 * end, 1) for end in spread] if spread else None,
+                "errors": figures["errors"],
+                "unpriced": figures["unpriced"],
+                "cases": case_totals(own),
+            }
+        )
+    return sorted(entries, key=rank)
+
+
+def rank(entry: Any) -> tuple[float, bool, float, str]:
+    """The sort key of a by_model entry: best pass rate, cheapest (unpriced last), name."""
+    cost = entry.get("total_cost")
+    unpriced = cost is None or bool(entry.get("unpriced"))
+    return -(entry.get("pass_rate") or 0.0), unpriced, cost or 0.0, entry["model"]
+
+
+def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
+    """pass@1 (mean), pass@k (any), pass^k (all) by case and over the suite; ``None``: not known."""
+    tests = [
+        {"name": case.key[1], "path": case.key[0], "model": case.key[2], "k": case.k, **case_metrics(case)}
+        for case in cases
+    ]
+    tests.sort(key=lambda test: (test["name"], test["model"], test["path"]))
+    return {
+        "k": max((case.k for case in cases), default=1),
+        "aggregate": _suite([case for case in cases if not case.xfailed]),
+        "by_test": tests,
+    }
+
+
+def case_metrics(case: CaseRow) -> dict[str, float | None]:
+    """The three pass metrics of one case; errors, reviews and missing attempts are left out."""
+    passed, judged = case.counts
+    return {
+        "pass_at_1": passed / judged if judged else None,
+        "pass_at_k": statistics.pass_at_k(judged, passed, case.k),
+        "pass_hat_k": statistics.pass_hat_k(judged, passed, case.k),
+    }
+
+
+def _suite(cases: Sequence[CaseRow]) -> dict[str, float | None]:
+    metrics = [case_metrics(case) for case in cases]
+    return {name: _mean(m[name] for m in metrics) for name in ("pass_at_1", "pass_at_k", "pass_hat_k")}
+
+
+def _figures(rows: Sequence[Row]) -> dict[str, Any]:
+    count = Counter(row.verdict for row in rows)
+    ran = [row for row in rows if row.verdict != "not_run"]
+    tokens = [row.tokens for row in rows if row.tokens is not None]
+    costs = [row.cost for row in rows if row.cost is not None]
+    duration = sum(row.duration_ms for row in rows)
+    tools = sum(row.tool_call_count for row in rows)
+    return {
+        "total": len(rows),
+        "passed": count["passed"],
+        "failed": count["failed"],
+        "errors": count["error"],
+        "review": count["review"],
+        "not_run": count["not_run"],
+        "total_tokens": sum(tokens) if tokens else None,
+        "total_cost": round(math.fsum(costs), 10) if costs else None,
+        "unpriced": sum(row.cost is None and bool(row.tokens) for row in rows),
+        "total_duration_ms": duration,
+        "total_tool_calls": tools,
+        "avg_duration_ms": float(round(duration / len(ran))) if ran else 0.0,
+        "avg_tool_calls": round(tools / len(ran), 1) if ran else 0.0,
+    }
+
+
+def _usage(rows: Iterable[Row], part: str) -> dict[str, Any] | None:
+    found = [row.usage[part] for row in rows if row.usage.get(part)]
+    if not found:
+        return None
+    names = dict.fromkeys(name for usage in found for name in usage)
+    known = {name: [usage[name] for usage in found if usage.get(name) is not None] for name in names}
+    return {name: round(math.fsum(v), 10) if name == "cost" else sum(v) for name, v in known.items() if v}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -1,0 +1,95 @@
+"""The file that a journal's lines go to: what it does not take is kept elsewhere, and told."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+
+from pytest_agenteval.errors import JournalFailed
+
+
+class JournalFile:
+    """A new file of whole lines below ``folder``, named after ``process``.
+
+    A line that the disk does not take (full, folder deleted while the run goes on) is written to a file
+    in the system's folder for temporary files, and ``JournalFailed`` names both. Not thread-safe.
+    """
+
+    def __init__(self, folder: Path, process: str) -> None:
+        self._folder = folder
+        self._process = process
+        self._file: FileIO | None = None
+        self._rescue: Path | None = None
+
+    def write(self, data: bytes) -> None:
+        """Append whole lines. Raises ``JournalFailed``."""
+        try:
+            if self._file is None:
+                self._file = _new_file(self._folder, self._process)
+            if os.fstat(self._file.fileno()).st_nlink == 0:
+                raise FileNotFoundError("the folder was deleted while the run went on")
+            _write_all(self._file, data)
+        except OSError as error:
+            saved = self._save(data)
+            raise JournalFailed(self._told(error, saved)) from error
+
+    def close(self) -> None:
+        """Close it; a later line opens another file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _save(self, data: bytes) -> bool:
+        """Keep the lines, and those of a deleted file, in a file for temporary files."""
+        try:
+            if self._rescue is None:
+                handle, name = tempfile.mkstemp(prefix=f"agenteval-{self._process}-", suffix=".jsonl")
+                os.close(handle)
+                self._rescue = Path(name)
+                if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
+                    self._file.seek(0)
+                    data = self._file.readall() + data
+            with open(self._rescue, "ab", buffering=0) as file:
+                _write_all(file, data)
+        except OSError:
+            if self._rescue is not None and self._rescue.stat().st_size == 0:
+                self._rescue.unlink()
+                self._rescue = None
+            return False
+        return True
+
+    def _told(self, error: OSError, saved: bool) -> str:
+        text = f"{self._folder} takes no more results: {error.strerror or error}"
+        if not saved:
+            return f"{text}; neither does the folder for temporary files: the last answer is lost"
+        return (
+            f"{text}; what it did not take is in {self._rescue}. Nothing more is asked. Make room, move "
+            "that file into the folder, and go on with --agent-resume"
+        )
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """All of ``data`` or nothing: half a line would spoil the next one."""
+    start = file.seek(0, os.SEEK_END)
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        with suppress(OSError):
+            file.truncate(start)
+        raise
+
+
+def _new_file(folder: Path, process: str) -> FileIO:
+    """A new file of this process; an earlier one may end in half a line, so none is appended to."""
+    number = 1
+    while True:
+        name = f"{process}.jsonl" if number == 1 else f"{process}-{number}.jsonl"
+        try:
+            return open(folder / name, "x+b", buffering=0)
+        except FileExistsError:
+            number += 1

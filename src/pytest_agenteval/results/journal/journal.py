@@ -1,0 +1,236 @@
+"""The journal of one process: one flushed JSON line per event, so that nothing paid for is lost.
+
+Kinds of lines: ``planned``, ``skipped``, ``started``, ``answer``, ``attempt``, ``carried``. What follows
+``"body":`` is large; all before it is small and enough for totals (:func:`head_of`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_agenteval.results.document.entries import parts_of
+from pytest_agenteval.results.journal.file import JournalFile
+from pytest_agenteval.results.journal.records import (
+    PlannedItem,
+    answer_body,
+    attempt_body,
+    attempt_head,
+    comparison_parts,
+    finite,
+    planned_record,
+    table_hash,
+    tool_call_count,
+    usage_record,
+)
+from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.typed_values import dumps, pack
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import Answer, Attempt
+
+Redact = Callable[[str], str]
+BODY = ',"body":'
+
+
+class Journal:
+    """Writes the events of one process; usable from several threads.
+
+    ``process`` names the file (``main``, ``gw0``). With ``folder`` ``None`` (a worker on another
+    machine) the lines are kept until :meth:`take_lines`, and the controller writes them with
+    :meth:`write_lines`; ``rerun_base`` is then the controller's folder's. ``redact`` takes secrets
+    out of a text. Writing raises ``JournalFailed`` when the disk refuses.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder | None,
+        process: str,
+        *,
+        redact: Redact | None = None,
+        rerun_base: int = 0,
+    ) -> None:
+        self.folder = folder
+        self.process = process
+        self.rerun_base = folder.rerun_base if folder else rerun_base
+        self._redact = redact
+        self._lock = threading.Lock()
+        self._file = JournalFile(folder.path, process) if folder else None
+        self._kept: list[str] = []
+        self._answered: set[str] = set()
+        self._hashes: list[tuple[Table, str]] = []
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def planned(self, items: Sequence[PlannedItem]) -> bool:
+        """Write the run's items once; ``False`` when another process of the run has done so."""
+        at = _now()
+        lines = [self._line(planned_record(item, number, at)) for number, item in enumerate(items)]
+        if self.folder is None:
+            self._put(lines)
+            return True
+        place = self.folder.path / f"planned-{self.folder.generation}.jsonl"
+        prepared = place.with_name(f".{place.name}.{self.process}")
+        prepared.write_text("".join(lines), encoding="ascii")
+        try:
+            place.hardlink_to(prepared)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links; whoever loses finds the file, perhaps still short
+            return _written(place, lines)
+        finally:
+            prepared.unlink()
+        return True
+
+    def skipped(self, nodeid: str, reason: str, rerun: int = 0) -> None:
+        """An item that is not to run, on purpose (``skip``, ``explicit``)."""
+        self._event("skipped", nodeid, rerun, reason=reason)
+
+    def started(self, nodeid: str, rerun: int = 0) -> None:
+        """An item begins; without attempts behind it, its process died."""
+        self._event("started", nodeid, rerun, process=self.process)
+
+    def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer) -> None:
+        """An agent's call has returned; called by the thread that made the call."""
+        self._answered.add(f"{nodeid}|{rerun}|{attempt}")
+        head = {
+            "tokens": answer.usage.tokens if answer.usage else None,
+            "cost": finite(answer.cost),
+            "duration_ms": finite(answer.duration_ms),
+            "tool_call_count": tool_call_count(answer),
+            "usage": {"agent": usage_record(answer.usage, answer.cost)},
+        }
+        self._event("answer", nodeid, rerun, attempt=attempt, head=pack(head)[0], body=answer_body(answer))
+
+    def attempt(self, nodeid: str, rerun: int, attempt: Attempt) -> None:
+        """An attempt has its verdict. Its answer is written first where it was not yet."""
+        answer = attempt.answer
+        if answer is not None and f"{nodeid}|{rerun}|{attempt.number}" not in self._answered:
+            self.answer(nodeid, rerun, attempt.number, answer)
+        actual = attempt.extraction.table if attempt.extraction else None
+        hashed = {id(table): self._hash(table) for table in (attempt.reference, actual) if table is not None}
+        reference_hash = None if attempt.reference is None else hashed[id(attempt.reference)]
+        self._event(
+            "attempt",
+            nodeid,
+            rerun,
+            attempt=attempt.number,
+            answered=answer is not None,
+            head=pack(attempt_head(attempt, reference_hash))[0],
+            body=attempt_body(attempt, hashed, comparison_parts(attempt.comparison)),
+        )
+
+    def carried(self, nodeid: str, rerun: int, attempt: int, source: str) -> None:
+        """A resumed run keeps an earlier attempt: ``source`` is its id, nodeid|rerun|attempt."""
+        self._event("carried", nodeid, rerun, attempt=attempt, source=source)
+
+    def imported(self, nodeid: str, rerun: int, attempt: int, entry: Mapping[str, Any]) -> None:
+        """A resumed run keeps an attempt of a results file (an entry of ours), with its answer."""
+        answer, verdict = parts_of(entry)
+        if answer is not None:
+            self._answered.add(f"{nodeid}|{rerun}|{attempt}")
+            at = entry.get("answered_at") or _now()
+            self._event("answer", nodeid, rerun, at=at, attempt=attempt, **answer)
+        self._event("attempt", nodeid, rerun, attempt=attempt, answered=answer is not None, **verdict)
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Write lines that a worker on another machine has sent."""
+        self._put([line if line.endswith("\n") else line + "\n" for line in lines])
+
+    def take_lines(self) -> list[str]:
+        """The lines kept so far (only without a folder), each once."""
+        with self._lock:
+            lines, self._kept = self._kept, []
+        return lines
+
+    def close(self) -> None:
+        """Close the file; the journal opens another one if more is written."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+
+    def _event(self, kind: str, nodeid: str, rerun: int, **rest: Any) -> None:
+        record = {"kind": kind, "nodeid": nodeid, "rerun": self.rerun_base + rerun, "at": _now()} | rest
+        self._put([self._line(record)])
+
+    def _line(self, record: dict[str, Any]) -> str:
+        return dumps(redacted(record, self._redact) if self._redact else record) + "\n"
+
+    def _put(self, lines: list[str]) -> None:
+        with self._lock:
+            if self._file is None:
+                self._kept.extend(lines)
+                return
+            self._file.write("".join(lines).encode("ascii"))
+
+    def _hash(self, table: Table) -> str:
+        """The table's hash; references are shared by attempts, so the last few are remembered."""
+        with self._lock:
+            known = next((digest for other, digest in self._hashes if other is table), None)
+        if known is None:
+            known = table_hash(table)
+            with self._lock:
+                self._hashes = [*self._hashes[-7:], (table, known)]
+        return known
+
+
+def _written(place: Path, lines: Sequence[str]) -> bool:
+    """Write a new file; ``False`` when it is there already."""
+    try:
+        with open(place, "x", encoding="ascii") as file:
+            file.write("".join(lines))
+    except FileExistsError:
+        return False
+    return True
+
+
+def head_of(line: str) -> dict[str, Any]:
+    """The small part of a journal line (all before its body). Raises ``ValueError`` on a torn line."""
+    cut = line.find(BODY)
+    if cut >= 0 and not line.rstrip().endswith("}"):
+        raise ValueError("torn line")
+    found = json.loads(line if cut < 0 else line[:cut] + "}")
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
+
+
+def redacted(value: Any, redact: Redact) -> Any:
+    """A plain value without secrets; one call of ``redact`` when there are none."""
+    texts: list[str] = []
+    _collect(value, texts)
+    joined = "\0".join(texts)
+    return value if redact(joined) == joined else _replace(value, redact)
+
+
+def _collect(value: Any, texts: list[str]) -> None:
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, dict):
+        texts.extend(value)
+        for entry in value.values():
+            _collect(entry, texts)
+    elif isinstance(value, list):
+        for entry in value:
+            _collect(entry, texts)
+
+
+def _replace(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(key): _replace(entry, redact) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_replace(entry, redact) for entry in value]
+    return value
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat()

@@ -1,0 +1,1 @@
+"""Helpers that know nothing about cases: text, files, processes, typed values, redaction."""
