@@ -141,7 +141,7 @@ def test_calls_that_go_on_do_not_keep_the_process_alive():
     found = run(
         """
         import time
-        from pytest_agenteval.agents.concurrency import CallPool
+        from pytest_agenteval.agents.runtime.call_pool import CallPool
         pool = CallPool(4)
         for n in range(4):
             pool.submit(str(n), lambda: time.sleep(60))
@@ -159,8 +159,8 @@ def test_a_c_extension_in_an_abandoned_thread_does_not_change_the_exit_code():
     found = run(
         """
         import duckdb, logging, sys, time
-        from pytest_agenteval.agents.calling import AgentRuntime
-        from pytest_agenteval.agents.concurrency import leave_hard_at_exit
+        from pytest_agenteval.agents.runtime.runtime import AgentRuntime
+        from pytest_agenteval.agents.runtime.call_pool import leave_hard_at_exit
         from pytest_agenteval.agents.targets import adapt
         from pytest_agenteval.errors import AgentTimeout
         from pytest_agenteval.types import Task

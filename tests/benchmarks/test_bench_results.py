@@ -39,10 +39,10 @@ def measured(body: str, *arguments: object) -> dict[str, float]:
 
 
 WRITE = """
-    from pytest_agenteval.results.document import from_folder, write_document
-    from pytest_agenteval.results.folder import RunFolder
-    from pytest_agenteval.results.journal import Journal
-    from pytest_agenteval.results.records import PlannedItem
+    from pytest_agenteval.results.document.document import from_folder, write_document
+    from pytest_agenteval.results.journal.run_folder import RunFolder
+    from pytest_agenteval.results.journal.journal import Journal
+    from pytest_agenteval.results.journal.records import PlannedItem
     from pytest_agenteval.table import Table
     from pytest_agenteval.types import Answer, Attempt, Extraction, ToolCall, Usage
     output, salt, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -69,27 +69,27 @@ WRITE = """
     facts = {"bytes": path.stat().st_size, "journal_cpu": journal_cpu}
 """
 READ = """
-    from pytest_agenteval.results.load import read_document
+    from pytest_agenteval.results.document.load import read_document
     from pytest_agenteval.reports.terminal import terminal_lines
     document = read_document(sys.argv[1])
     facts = {"rows": len(document.rows), "lines": len(terminal_lines(document))}
 """
 DIFF = """
-    from pytest_agenteval.results.diff import diff_documents
-    from pytest_agenteval.results.load import read_document
+    from pytest_agenteval.results.analysis.diff import diff_documents
+    from pytest_agenteval.results.document.load import read_document
     diff = diff_documents(read_document(sys.argv[1]), read_document(sys.argv[2]))
     facts = {"paired": diff.paired}
 """
 MERGE = """
-    from pytest_agenteval.results.document import write_document
-    from pytest_agenteval.results.load import read_document
-    from pytest_agenteval.results.merge import merge_documents
+    from pytest_agenteval.results.document.document import write_document
+    from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.merge import merge_documents
     merged = merge_documents([read_document(sys.argv[1]), read_document(sys.argv[2])])
     path = write_document(merged, Path(sys.argv[3]))
     facts = {"rows": len(merged.rows), "bytes": path.stat().st_size}
 """
 FOREIGN = """
-    from pytest_agenteval.results.load import read_document
+    from pytest_agenteval.results.document.load import read_document
     document = read_document(sys.argv[1])
     facts = {"rows": len(document.rows)}
 """

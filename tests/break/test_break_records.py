@@ -70,8 +70,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from pytest_agenteval.errors import JournalFailed
-from pytest_agenteval.results.line_file import LineFile
-file = LineFile(Path(sys.argv[1]), "main")
+from pytest_agenteval.results.journal.file import JournalFile
+file = JournalFile(Path(sys.argv[1]), "main")
 file.write(b'{"n": 1}\\n')
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:

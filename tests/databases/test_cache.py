@@ -114,7 +114,7 @@ def test_small_tables_need_no_arrow():
     code = """
     import sys
     from decimal import Decimal
-    from pytest_agenteval.databases import serial
+    from pytest_agenteval.databases import codec as serial
     from pytest_agenteval.table import Table
     serial.load(serial.dump(Table.from_rows(["a"], [[Decimal("1.5")]])))
     print(sorted({"pyarrow", "numpy", "pandas", "duckdb", "sqlalchemy", "sqlglot"} & set(sys.modules)))

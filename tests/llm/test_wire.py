@@ -375,7 +375,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 def test_httpx_is_not_imported_before_the_first_request() -> None:
     code = (
-        "import sys; from pytest_agenteval.llm.http_client import Wire; Wire(); "
+        "import sys; from pytest_agenteval.llm.http_client import HttpClient; HttpClient(); "
         "print([m for m in ('httpx', 'httpcore', 'anyio') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -385,9 +385,9 @@ def test_httpx_is_not_imported_before_the_first_request() -> None:
 def test_a_wire_that_nobody_closes_leaves_no_socket_open(raw) -> None:
     raw.says(OK)
     code = (
-        "import sys, gc; from pytest_agenteval.llm.http_client import Wire\n"
-        "def ask(): Wire().send('GET', sys.argv[1], service='server')\n"
-        "ask(); gc.collect(); kept = Wire(); kept.send('GET', sys.argv[1], service='server')\n"
+        "import sys, gc; from pytest_agenteval.llm.http_client import HttpClient\n"
+        "def ask(): HttpClient().send('GET', sys.argv[1], service='server')\n"
+        "ask(); gc.collect(); kept = HttpClient(); kept.send('GET', sys.argv[1], service='server')\n"
     )
     raw.says(then=OK)
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, raw.url]

@@ -59,8 +59,9 @@ def test_a_repository_without_cases(tmp_path: Path) -> None:
     assert ours <= {
         f"pytest_agenteval.{name}"
         for name in (
-            "plugin", "options", "option_table", "items", "live", "planning", "hookspecs",
-            "collect", "cases", "cases.discovery",
+            "plugin", "plugin.options", "plugin.items", "plugin.controller", "plugin.planning",
+            "plugin.hookspecs",
+            "plugin.collection", "config", "config.options", "types", "cases", "cases.discovery",
         )
     }  # fmt: skip
 

@@ -129,8 +129,8 @@ def test_a_killed_process_loses_nothing_it_was_paid_for(outputs):
         """
         import sys, time
         from pathlib import Path
-        from pytest_agenteval.results.folder import RunFolder
-        from pytest_agenteval.results.journal import Journal
+        from pytest_agenteval.results.journal.run_folder import RunFolder
+        from pytest_agenteval.results.journal.journal import Journal
         from pytest_agenteval.types import Answer, Attempt, Usage
         journal = Journal(RunFolder.open(Path(sys.argv[1])), "gw0")
         journal.started("tests/a.yml::one")
@@ -319,7 +319,7 @@ def test_the_hash_of_a_table_knows_its_rows_not_their_order_nor_the_last_digit_o
 
 
 def test_a_reference_is_hashed_once_for_its_attempts(outputs, monkeypatch):
-    from pytest_agenteval.results.journal import journal as module
+    from pytest_agenteval.results.journal.journal import journal as module
 
     calls: list[Table] = []
     real: Callable[[Table], str] = table_hash

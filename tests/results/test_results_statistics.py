@@ -185,7 +185,7 @@ def test_plain_intervals_need_no_scipy():
     import sys
 
     code = (
-        "import sys; from pytest_agenteval.results import statistics as s\n"
+        "import sys; from pytest_agenteval.results.analysis import statistics as s\n"
         "s.interval([(1, 3), (2, 3)]); s.mcnemar(3, 1); s.sign_flip([1.0, -0.5])\n"
         "print('scipy' in sys.modules, 'numpy' in sys.modules)"
     )
