@@ -77,7 +77,8 @@ def _hash_block(words: NDArray[np.uint64], starts: NDArray[Any], lengths: NDArra
     out = lengths.astype(np.uint64)
     shortest = int(lengths.min())
     for at in range(0, int(lengths.max()), 8):
-        live = slice(None) if at <= shortest else np.flatnonzero(lengths > at)
+        # a text that ends right here must not be mixed once more because of its neighbours
+        live = slice(None) if at < shortest else np.flatnonzero(lengths > at)
         part = out[live]
         part ^= words[starts[live] + at] & _BYTE_MASKS[np.minimum(lengths[live] - at, 8)]
         part *= np.uint64(0x9FB21C651E98DF25)
