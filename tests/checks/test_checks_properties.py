@@ -13,7 +13,7 @@ from pytest_agenteval.checks.grounding import ungrounded
 from pytest_agenteval.checks.leak import WINDOW, leaked
 from pytest_agenteval.checks.outcome import observation
 from pytest_agenteval.checks.refusal_phrases import asks, declines
-from pytest_agenteval.checks.sql.check import rules
+from pytest_agenteval.checks.sql import rules
 from pytest_agenteval.checks.sql.rules import examine
 from pytest_agenteval.checks.text_numbers import all_numbers, quantities
 from pytest_agenteval.support.faults import Fault

@@ -9,8 +9,8 @@ import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
 from pytest_agenteval.errors import ResultsError
+from pytest_agenteval.results.document import load as load_module
 from pytest_agenteval.results.document.document import from_folder, write_document
-from pytest_agenteval.results.document.document import load as load_module
 from pytest_agenteval.results.document.entries import upgraded
 from pytest_agenteval.results.document.load import answer_of, read_document, table_of
 from pytest_agenteval.results.journal.run_folder import RunFolder

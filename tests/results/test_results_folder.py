@@ -14,7 +14,7 @@ from result_runs import item
 
 from pytest_agenteval.results.document.document import from_folder, write_document
 from pytest_agenteval.results.document.load import last_run, past_runs
-from pytest_agenteval.results.journal.journal import run_folder as module
+from pytest_agenteval.results.journal import run_folder as module
 from pytest_agenteval.results.journal.run_folder import (
     RunFolder,
     documents,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document.document import streaming as foreign
+from pytest_agenteval.results.document import streaming as foreign
 from pytest_agenteval.results.document.load import header_of_file
 from pytest_agenteval.results.document.streaming import index_foreign
 

@@ -319,7 +319,7 @@ def test_the_hash_of_a_table_knows_its_rows_not_their_order_nor_the_last_digit_o
 
 
 def test_a_reference_is_hashed_once_for_its_attempts(outputs, monkeypatch):
-    from pytest_agenteval.results.journal.journal import journal as module
+    from pytest_agenteval.results.journal import journal as module
 
     calls: list[Table] = []
     real: Callable[[Table], str] = table_hash

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.errors import JournalFailed
+from pytest_agenteval.results.journal import file as line_file
 from pytest_agenteval.results.journal.file import JournalFile
-from pytest_agenteval.results.journal.journal import file as line_file
 
 
 @pytest.fixture
