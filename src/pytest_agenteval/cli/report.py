@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="results file or folder of a run")
     parser.add_argument(
         "--format",
-        choices=("terminal", "markdown", "junit", "json"),
-        help="terminal (default), markdown, junit (XML) or json (the totals); -o names it by its suffix",
+        choices=("terminal", "markdown", "junit", "json", "github"),
+        help="terminal (default), markdown, junit (XML), json (the totals) or github (annotations at the "
+        "lines of the cases); -o names it by its suffix",
     )
     parser.add_argument(
         "--against",
@@ -90,6 +91,7 @@ def _print_terminal(document: Document, baseline: Document | None, arguments: ar
 
 
 def _text(document: Document, baseline: Document | None, form: str) -> str:
+    from pytest_agenteval.reports.annotations import annotation_lines
     from pytest_agenteval.reports.junit import junit_xml
     from pytest_agenteval.reports.markdown import markdown_comment, markdown_summary
     from pytest_agenteval.reports.summary_files import summary_text
@@ -98,6 +100,8 @@ def _text(document: Document, baseline: Document | None, form: str) -> str:
 
     if form == "junit":
         return junit_xml(document)
+    if form == "github":
+        return "".join(f"{line}\n" for line in annotation_lines(document, Path.cwd()))
     if form == "json":
         return summary_text(document, "summary.json")
     if form == "terminal":

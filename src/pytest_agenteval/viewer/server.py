@@ -86,7 +86,7 @@ def make_server(folder: Path, root: Path, binding: Binding) -> Server:
         from pytest_agenteval.viewer.app import make_app
     except ImportError as error:
         raise CannotServe(
-            f"the viewer needs {error.name}: pip install 'pytest-agenteval[viewer]' "
+            f"the viewer needs {error.name}: pip install 'agenteval-pytest[viewer]' "
             "(agenteval report FILE --html OUT needs neither)"
         ) from None
     config = uvicorn.Config(
