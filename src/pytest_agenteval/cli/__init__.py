@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "add": "a new case from an answer or from conversations; a person's verdict on an answer",
     "check": "every fault of every case file at once; with --references every reference run twice",
     "diff": "what got worse between two runs (exit 1 when something did)",
+    "export": "attempts as CSV, Parquet, JSON lines or OpenTelemetry spans",
     "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML, JSON or one web page (--html)",
