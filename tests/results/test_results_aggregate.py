@@ -6,6 +6,7 @@ from result_runs import NOW, Journal, answered, item, judged
 from pytest_agenteval.results.analysis.statistics import wilson
 from pytest_agenteval.results.document.document import from_folder
 from pytest_agenteval.results.document.rows import row_of
+from pytest_agenteval.results.document.totals import known_cost, known_tokens, mean_per_attempt
 from pytest_agenteval.results.journal.run_folder import RunFolder
 
 
@@ -17,7 +18,8 @@ def test_a_share_of_passes_is_green_in_cases_although_attempts_failed(stored):
         100.0,
     )
     assert (header["summary"]["passed"], header["summary"]["failed"]) == (3, 2)
-    assert header["by_model"][0]["pass_rate"] == 100.0
+    assert header["by_model"][0]["cases"]["pass_rate"] == 100.0
+    assert header["by_model"][0]["pass_rate"] == 60.0  # nao's key, nao's formula: attempts
     assert header["by_model"][0]["pass_at_1"] == pytest.approx(0.6)
 
 
@@ -72,7 +74,7 @@ def test_expected_failures_are_outside_the_pass_rate(stored):
     assert header["by_model"][0]["pass_at_1"] == 1.0
 
 
-def test_unknown_prices_are_null_counted_and_ranked_last(outputs):
+def test_unknown_prices_are_counted_and_ranked_last_and_their_sums_are_numbers(outputs):
     folder = RunFolder.reserve(outputs, NOW)
     journal = Journal(folder, "main")
     costs = {"m:free": None, "m:dear": 2.0, "m:cheap": 0.5, "m:silent": None}
@@ -84,7 +86,9 @@ def test_unknown_prices_are_null_counted_and_ranked_last(outputs):
         journal.attempt(planned.nodeid, 0, judged(answer=answered(tokens=tokens, cost=cost)))
     header = from_folder(folder).header
     assert [entry["model"] for entry in header["by_model"]] == ["m:cheap", "m:dear", "m:free", "m:silent"]
-    assert [entry["total_cost"] for entry in header["by_model"]] == [0.5, 2.0, None, None]
+    assert [entry["total_cost"] for entry in header["by_model"]] == [0.5, 2.0, 0, 0]
+    assert [known_cost(entry) for entry in header["by_model"]] == [0.5, 2.0, None, None]
+    assert [known_tokens(entry) for entry in header["by_model"]] == [30, 30, 30, None]
     assert [entry["unpriced"] for entry in header["by_model"]] == [0, 0, 1, 0]
     assert (header["summary"]["total_cost"], header["summary"]["unpriced"]) == (2.5, 1)
     assert header["summary"]["total_tokens"] == 90
@@ -99,7 +103,8 @@ def test_models_are_ranked_by_pass_rate_then_cost_then_name(stored):
     }
     header = stored(plan).header
     assert [entry["model"] for entry in header["by_model"]] == ["m:y", "m:z", "m:bad", "m:none"]
-    assert header["by_model"][-1]["pass_rate"] is None
+    assert header["by_model"][-1]["cases"]["pass_rate"] is None
+    assert header["by_model"][-1]["pass_rate"] == 0.0
     assert header["by_model"][-1]["interval"] is None
     assert header["by_model"][0]["interval"] == [round(100 * end, 1) for end in wilson(1, 1)]
 
@@ -110,8 +115,8 @@ def test_a_run_of_nothing_has_totals_all_the_same(stored):
         "total": 1,
         "passed": 0,
         "failed": 0,
-        "total_tokens": None,
-        "total_cost": None,
+        "total_tokens": 0,
+        "total_cost": 0.0,
         "total_duration_ms": 0,
         "total_duration_s": 0.0,
         "total_tool_calls": 0,
@@ -125,6 +130,18 @@ def test_a_run_of_nothing_has_totals_all_the_same(stored):
         "usage": {"agent": None, "extraction": None, "judge": None},
     }
     assert header["cases"]["pass_rate"] is None
+
+
+def test_a_price_of_nothing_is_known_and_means_leave_out_what_did_not_run(outputs):
+    folder = RunFolder.reserve(outputs, NOW)
+    journal = Journal(folder, "main")
+    journal.planned([item("a"), item("b")])
+    journal.started(item("a").nodeid)
+    journal.attempt(item("a").nodeid, 0, judged(answer=answered(cost=0.0)))
+    (entry,) = from_folder(folder).header["by_model"]
+    assert (known_cost(entry), entry["unpriced"], entry["not_run"]) == (0.0, 0, 1)
+    assert (entry["avg_duration_ms"], mean_per_attempt(entry, "total_duration_ms")) == (500.0, 1000.0)
+    assert mean_per_attempt({"total": 2, "not_run": 2, "total_tool_calls": 0}, "total_tool_calls") == 0.0
 
 
 def test_scores_are_means_of_attempts_then_of_cases(outputs):

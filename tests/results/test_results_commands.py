@@ -421,6 +421,41 @@ def test_results_of_nao_are_rescored_by_our_rules(tmp_path, capsys):
     assert by_name["total_revenue", 1] == "passed"
     assert by_name["order_count", 1] == "failed"
     assert "not rescorable: no case 'by_status' in the project, 3 of 9" in out
+    theirs = json.loads(source.read_text())
+    assert {key: document["summary"][key] for key in ("total_tokens", "total_cost", "total_tool_calls")} == {
+        "total_tokens": theirs["summary"]["total_tokens"],
+        "total_cost": pytest.approx(theirs["summary"]["total_cost"]),
+        "total_tool_calls": theirs["summary"]["total_tool_calls"],
+    }
+    before = {(entry["name"], entry["attempt"]): entry for entry in theirs["results"]}
+    for entry in document["results"]:
+        old = before[entry["name"], entry["attempt"]]
+        numbers = ("tokens", "cost", "duration_ms", "tool_call_count")
+        assert {key: entry[key] for key in numbers} == {key: old[key] for key in numbers}
+        assert entry["details"]["response_text"] == old["details"]["response_text"]
+        assert entry["details"]["tool_calls"][0]["args"] == old["details"]["tool_calls"][0]["args"]
+        assert entry["usage"]["agent"] == {"total": old["tokens"], "cost": old["cost"]}
+        assert entry["answered_at"].startswith(theirs["timestamp"])
+        if entry["name"] == "by_status":  # kept: verdict, tables and all
+            assert (entry["passed"], entry["message"]) == (old["passed"], old["message"])
+            assert entry["details"]["expected_data"] == old["details"]["expected_data"]
+
+
+def test_results_of_another_program_without_a_time_or_a_price_are_rescored(tmp_path, capsys):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "tests" / "a.yml").write_text("name: a\nprompt: x?\nsql: SELECT 1 AS n\n")
+    details = {"response_text": "x", "actual_data": [{"n": 1}], "expected_data": [{"n": 1}]}
+    details |= {"reference_sql": "SELECT 1 AS n", "tool_calls": None}
+    entry = {"name": "a", "model": "m:1", "passed": False, "message": "?", "details": details}
+    silent = {**entry, "name": "b", "details": {}, "error": "HTTP 500"}
+    path = tmp_path / "results_x.json"
+    path.write_text(json.dumps({"timestamp": "yesterday", "results": [entry, silent]}))
+    document, out = rescored(path, capsys)
+    first, second = document["results"]
+    assert (first["verdict"], first["tokens"], first["cost"]) == ("passed", None, None)
+    assert (second["verdict"], second["error"], second["answered_at"]) == ("error", "HTTP 500", None)
+    assert "not rescorable: no finished answer, 1 of 2" in out
 
 
 def test_a_full_hundred_rows_of_nao_may_have_been_cut(tmp_path, capsys):

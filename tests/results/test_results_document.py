@@ -200,7 +200,8 @@ def test_tables_are_cut_in_the_document_and_say_so(outputs):
         assert (len(details[name]["rows"]), details[name]["row_count"]) == (1000, 1500)
         assert details[name]["columns"] == [["id", "INTEGER"], ["x", "DECIMAL(9,0)"]]
     assert details["expected_table"]["sha256"] == details["actual_table"]["sha256"]
-    assert (len(details["expected_data"]), details["expected_data"][1]) == (100, {"id": 1, "x": "1"})
+    assert (len(details["expected_data"]), details["expected_data"][1]) == (100, {"id": 1, "x": 1})
+    assert details["expected_table"]["rows"][1] == [1, "1"]  # the exact value, its kind in types
     assert details["cut"] == {
         "/tool_calls/0/result/data": 1500,
         "/tool_calls/1/result": 1500,
@@ -209,6 +210,37 @@ def test_tables_are_cut_in_the_document_and_say_so(outputs):
     }
     assert len(details["tool_calls"][0]["result"]["data"]) == 1000
     assert details["reference_sql"] == "SELECT id, x"
+
+
+def test_records_as_nao_writes_them_hold_decimals_as_numbers(outputs):
+    rows = [
+        [Decimal("3198.60"), [Decimal("0.5"), None], {"a": Decimal("7.00")}, Decimal("NaN"), 2**60, "1.50"],
+        [None, None, {"a": None}, Decimal(10) ** 30, 1, "x"],
+    ]
+    names = ["total", "parts", "nested", "odd", "large", "text"]
+    table = Table.from_rows(names, rows, ["DECIMAL", "DECIMAL[]", "STRUCT", "DECIMAL", "BIGINT", "VARCHAR"])
+    folder = RunFolder.reserve(outputs, NOW)
+    Journal(folder, "main").attempt("n", 0, judged(reference=table, extraction=Extraction(table, "given")))
+    entry = read_document(write_document(from_folder(folder), folder.document)).entry(0)
+    expected = [
+        {"total": 3198.6, "parts": [0.5, None], "nested": {"a": 7}, "odd": None, "large": str(2**60)},
+        {"total": None, "parts": None, "nested": {"a": None}, "odd": 1e30, "large": 1},
+    ]
+    shown = [{key: row[key] for key in names[:-1]} for row in entry["details"]["expected_data"]]
+    assert shown == expected
+    assert entry["details"]["expected_data"] == entry["details"]["actual_data"]
+    assert [row["text"] for row in entry["details"]["expected_data"]] == ["1.50", "x"]  # text stays text
+    back = table_of(entry["details"], "expected_table")
+    assert back is not None
+    assert back.column(0) == [Decimal("3198.60"), None]
+
+
+def test_a_table_without_rows_is_an_empty_list_of_records(outputs):
+    folder = RunFolder.reserve(outputs, NOW)
+    empty = Table.from_rows(["n"], [], ["INTEGER"])
+    Journal(folder, "main").attempt("n", 0, judged(reference=empty))
+    details = read_document(write_document(from_folder(folder), folder.document)).entry(0)["details"]
+    assert (details["expected_data"], details["actual_data"]) == ([], None)
 
 
 def test_small_tables_and_answers_come_back_whole_from_the_document(outputs):

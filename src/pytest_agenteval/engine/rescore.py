@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.results.document.document import Document, from_folder
+from pytest_agenteval.results.document.entries import has_answer, upgraded
 from pytest_agenteval.results.document.load import answer_of, table_of
 from pytest_agenteval.results.document.rows import Row
 from pytest_agenteval.results.document.verdicts import parse_rule
@@ -60,7 +61,7 @@ def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[
     for row, entry in zip(old.rows, old.entries(), strict=True):
         nodeid = nodeid_of(row)
         journal.started(nodeid)
-        journal.imported(nodeid, 0, row.attempt, entry)
+        journal.imported(nodeid, 0, row.attempt, _with_moment(upgraded(entry, row), old))
         try:
             attempt = rescorer.attempt(row, entry)
         except NotRescorable as reason:
@@ -70,6 +71,17 @@ def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[
     for skip in old.run.get("skipped") or ():
         journal.skipped(skip["nodeid"], skip["reason"])
     return kept
+
+
+def _with_moment(entry: dict[str, Any], old: Document) -> dict[str, Any]:
+    """An entry of another program knows no moment of its answer: that of its file."""
+    if entry.get("answered_at") is not None or not has_answer(entry["details"]):
+        return entry
+    try:
+        stamp = datetime.fromisoformat(str(old.header.get("timestamp")))
+    except ValueError:
+        return entry
+    return {**entry, "answered_at": stamp.astimezone().isoformat()}
 
 
 def nodeid_of(row: Row) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pytest_agenteval.reports.text import cost_text, percent_text, rate_text, time_text, tokens_text
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
+from pytest_agenteval.results.document.totals import known_cost, known_tokens, mean_per_attempt
 
 STATUS = {
     "passed": "passed",
@@ -74,8 +75,8 @@ def results_sheet(
         "",
         "",
         passed_text(document.header["cases"]),
-        tokens_text(summary["total_tokens"]),
-        cost_text(summary["total_cost"]),
+        tokens_text(known_tokens(summary)),
+        cost_text(known_cost(summary)),
         time_text(summary["total_duration_ms"]),
         str(summary["total_tool_calls"]),
     ]
@@ -121,15 +122,15 @@ def model_sheet(document: Document) -> ReportTable:
         rows.append(
             [
                 entry["model"],
-                rate_text(entry["pass_rate"]),
+                rate_text(own["pass_rate"]),
                 f"{own['passed']}/{own['passed'] + own['failed'] + own['errors']}",
-                tokens_text(entry["total_tokens"]),
-                cost_text(entry["total_cost"]) + ("+" if entry["unpriced"] and entry["total_cost"] else ""),
-                time_text(entry["avg_duration_ms"]),
-                f"{entry['avg_tool_calls']:.1f}",
+                tokens_text(known_tokens(entry)),
+                cost_text(known_cost(entry)) + ("+" if entry["unpriced"] and entry["total_cost"] else ""),
+                time_text(mean_per_attempt(entry, "total_duration_ms")),
+                f"{mean_per_attempt(entry, 'total_tool_calls'):.1f}",
             ]
         )
-        styles.append("green" if entry["pass_rate"] == 100 else "")
+        styles.append("green" if own["pass_rate"] == 100 else "")
     return ReportTable("Performance by Model", columns, rows, styles)
 
 

@@ -32,6 +32,7 @@ from pytest_agenteval.reports.text import (
 )
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
+from pytest_agenteval.results.document.totals import known_cost, known_tokens
 
 VIEWER = ("starlette", "uvicorn")
 """What ``agenteval view`` needs beyond a plain install."""
@@ -125,10 +126,10 @@ def last_line(document: Document) -> StyledLine:
     figures = [f"cases: {counts}"]
     if cases["pass_rate"] is not None:
         figures.append(rate_text(cases["pass_rate"]))
-    if summary["total_tokens"] is not None:
-        figures.append(f"{tokens_text(summary['total_tokens'])} tokens")
-    if summary["total_cost"] is not None:
-        figures.append(cost_text(summary["total_cost"]))
+    if known_tokens(summary) is not None:
+        figures.append(f"{tokens_text(known_tokens(summary))} tokens")
+    if known_cost(summary) is not None:
+        figures.append(cost_text(known_cost(summary)))
     figures.append(time_text(summary["total_duration_ms"]))
     return StyledLine(" · ".join(figures), _colour(cases))
 

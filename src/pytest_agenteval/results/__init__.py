@@ -17,8 +17,9 @@ def read_results(*paths: str | Path) -> pandas.DataFrame:
     Columns: ``run`` (the file's stem), ``label``, ``timestamp``, then name, model, path, attempt,
     nodeid, verdict, message, error, tokens, cost (USD), duration_ms, tool_call_count, stage, reason,
     score, k, pass_rule, xfail, case_hash, ask_hash, reference_hash, answered_at, tags, and overridden
-    (a person's verdict stands in ``verdict``). Files of nao, dazense and pda are read too. Raises
-    ``ResultsError`` for what is no results file, ``TypeError`` without a path.
+    (a person's verdict stands in ``verdict``). Unknown tokens, costs and scores are NaN.
+    Files of nao, dazense and pda are read too. Raises ``ResultsError`` for what is no results file,
+    ``TypeError`` without a path.
     """
     import pandas
 
@@ -29,7 +30,9 @@ def read_results(*paths: str | Path) -> pandas.DataFrame:
     names = [name for name in Row.__slots__ if name != "usage"]
     columns = ["run", "label", "timestamp", *names, "overridden"]
     records = [record for path in paths for record in _records(Path(path), names)]
-    return pandas.DataFrame(records, columns=columns)
+    frame = pandas.DataFrame(records, columns=columns)
+    # numbers whatever is unknown: a column of nothing but None could not be summed
+    return frame.astype(dict.fromkeys(("tokens", "cost", "duration_ms", "score"), "float64"))
 
 
 def _records(path: Path, names: list[str]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from pytest_agenteval.reports.markdown import chance_sentence, diff_sentence
 from pytest_agenteval.reports.text import cost_text, rate_text
 from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff, diff_documents
 from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.totals import known_cost
 from pytest_agenteval.viewer.library import Library, ListedRun, ReadFile, unreadable
 
 TREND = 60
@@ -56,8 +57,8 @@ class RunLine:
     @property
     def cost(self) -> float | None:
         """USD of the agent's answers."""
-        found = ((self.header or {}).get("summary") or {}).get("total_cost")
-        return float(found) if found is not None else None
+        summary = (self.header or {}).get("summary")
+        return known_cost(summary) if summary else None
 
     @property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from pytest_agenteval.reports.html import charts, markup
 from pytest_agenteval.reports.html.run_view import short_time
 from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, safe, tokens_text
+from pytest_agenteval.results.document.totals import known_cost
 
 
 def make_environment() -> Environment:
@@ -26,6 +27,7 @@ def make_environment() -> Environment:
     )
     environment.filters.update(
         cost=cost_text,
+        known_cost=known_cost,
         tokens=tokens_text,
         time=short_time,
         rate=rate_text,

@@ -21,6 +21,7 @@ from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate
 from pytest_agenteval.results.analysis import statistics
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
+from pytest_agenteval.results.document.totals import known_cost, known_tokens, mean_per_attempt
 
 MATRIX = 200
 """Tests in the matrix of a page."""
@@ -71,7 +72,15 @@ class RunView:
         """Performance by Model: the cells of the sheet beside the figures they come from."""
         sheet = model_sheet(self.document)
         entries = self.document.header["by_model"]
-        return [{**entry, "cells": cells} for entry, cells in zip(entries, sheet.rows, strict=True)]
+        return [
+            {
+                **entry,
+                "rate": entry["cases"]["pass_rate"],
+                "each_ms": mean_per_attempt(entry, "total_duration_ms"),
+                "cells": cells,
+            }
+            for entry, cells in zip(entries, sheet.rows, strict=True)
+        ]
 
     @cached_property
     def matrix(self) -> list[tuple[tuple[str, str], list[CaseLine | None]]]:
@@ -135,14 +144,18 @@ def cards_of(document: Document, every: Sequence[CaseRow]) -> list[FigureCard]:
             "error" if cases["errors"] else "",
         ),
         *_aside(cases),
-        FigureCard("Tokens", tokens_text(summary["total_tokens"]), _parts(summary)),
-        FigureCard("Cost", cost_text(summary["total_cost"]), _unpriced(summary)),
+        FigureCard("Tokens", tokens_text(known_tokens(summary)), _parts(summary)),
+        FigureCard("Cost", cost_text(known_cost(summary)), _unpriced(summary)),
         FigureCard(
             "Duration",
             time_text(summary["total_duration_ms"]),
-            f"{short_time(summary['avg_duration_ms'])} each",
+            f"{short_time(mean_per_attempt(summary, 'total_duration_ms'))} each",
         ),
-        FigureCard("Tool calls", f"{summary['total_tool_calls']:,}", f"{summary['avg_tool_calls']:.1f} each"),
+        FigureCard(
+            "Tool calls",
+            f"{summary['total_tool_calls']:,}",
+            f"{mean_per_attempt(summary, 'total_tool_calls'):.1f} each",
+        ),
     ]
     if metrics["k"] > 1:
         whole = metrics["aggregate"]
@@ -187,7 +200,7 @@ def _parts(summary: dict[str, Any]) -> str:
 def _unpriced(summary: dict[str, Any]) -> str:
     if summary["unpriced"]:
         return f"{counted(summary['unpriced'], 'attempt')} without a price"
-    return "all attempts priced" if summary["total_cost"] is not None else ""
+    return "all attempts priced" if known_cost(summary) is not None else ""
 
 
 def status_word(verdict: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.results.document.rows import Row, usage_of
 from pytest_agenteval.results.journal.records import TABLE_ROWS, PlannedItem
+from pytest_agenteval.support.typed_values import SAFE_INTEGER, unpack
 
 DATA_ROWS = 100
 """Rows of nao's ``expected_data`` and ``actual_data``."""
@@ -93,19 +96,21 @@ def entry_of(
 
 def _details(body: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     extraction = body.get("extraction") or {}
+    # those of an imported attempt stand with its answer
+    kinds = {**(said.get("types") or {}), **(body.get("types") or {})}
     details = {
         "response_text": said.get("response_text"),
-        "actual_data": records_of(body.get("actual_table")),
-        "expected_data": records_of(body.get("expected_table")),
+        "actual_data": _data(body, "actual", kinds),
+        "expected_data": _data(body, "expected", kinds),
         "expected_table": body.get("expected_table"),
         "actual_table": body.get("actual_table"),
         "comparison": body.get("comparison"),
-        "tool_calls": said.get("tool_calls", []),
+        "tool_calls": said.get("tool_calls") or [],
         "reference_sql": body.get("reference_sql"),
         "verification_sql": extraction.get("query"),
         "conversation": said.get("conversation"),
         "answer": said.get("answer") or {},
-        "types": {**(said.get("types") or {}), **(body.get("types") or {})},
+        "types": kinds,
     }
     cut = {**(said.get("cut") or {}), **_cut_tables(details)}
     return {**details, "cut": cut} if cut else details
@@ -130,7 +135,7 @@ def upgraded(entry: dict[str, Any], row: Row) -> dict[str, Any]:
         **{key: entry.get(key) for key in ("xfail", "rerun", "answered_at", "leak")},
         "turns": entry.get("turns") or [],
         "tags": list(row.tags),
-        "usage": entry.get("usage") or {"agent": None, "extraction": None, "judge": None},
+        "usage": usage_of(entry),
         "asked": entry.get("asked") or [],
         "leniencies": entry.get("leniencies") or [],
         "extraction": entry.get("extraction"),
@@ -159,7 +164,7 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     """The reverse of :func:`entry_of`: head and body of the answer's line (or ``None``), of the attempt's."""
     details = entry.get("details") or {}
     answer = None
-    if entry.get("answered_at") is not None:
+    if entry.get("answered_at") is not None or has_answer(details):
         names = ("tokens", "cost", "duration_ms", "tool_call_count", "usage")
         body = {name: details.get(name) for name in _SAID}
         body["wire_attempts"] = entry.get("wire_attempts") or []
@@ -168,19 +173,52 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     shown = {
         name: entry.get(name) for name in ("asked", "leniencies", "extraction", "checks", "diff", "mapping")
     }
-    tables = ("comparison", "expected_table", "actual_table", "reference_sql")
+    tables = ("comparison", "expected_table", "actual_table", "reference_sql", "expected_data", "actual_data")
     return answer, {"head": head, "body": {**shown, **{name: details.get(name) for name in tables}}}
+
+
+def has_answer(details: Mapping[str, Any]) -> bool:
+    """Whether the details of an entry hold what an agent said; an entry of whatever program."""
+    return bool(
+        details.get("response_text") is not None or details.get("tool_calls") or details.get("answer")
+    )
 
 
 _SAID = ("response_text", "tool_calls", "conversation", "answer", "types", "cut")
 
 
-def records_of(table: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    """What nao keeps of a table: a list of dicts, at most 100; of a repeated name the last wins."""
-    if table is None:
-        return None
+def _data(body: Mapping[str, Any], which: str, kinds: Mapping[str, str]) -> Any:
+    """``actual_data`` or ``expected_data``; that of a file of another program is taken over as it is."""
+    table = body.get(f"{which}_table")
+    return body.get(f"{which}_data") if table is None else records_of(table, kinds, f"/{which}_table")
+
+
+def records_of(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> list[dict[str, Any]]:
+    """What nao keeps of a table: a list of dicts, at most 100; of a repeated name the last wins.
+
+    Decimals are numbers there, as in nao's files; ``kinds`` says which values are, by paths that begin
+    with ``place``. The exact value stands in the table itself.
+    """
     names = [name for name, _ in table["columns"]]
-    return [dict(zip(names, row, strict=True)) for row in table["rows"][:DATA_ROWS]]
+    rows = {"rows": deepcopy(table["rows"][:DATA_ROWS])}
+    decimals = {path.removeprefix(place): kind for path, kind in kinds.items() if kind == "decimal"}
+    found = unpack(rows, {path: kind for path, kind in decimals.items() if path.startswith("/rows/")})
+    return [dict(zip(names, map(_number, row), strict=True)) for row in found["rows"]]
+
+
+def _number(value: Any) -> Any:
+    """A value with decimals as JSON numbers, also inside lists and structs."""
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        return (
+            int(value) if value == value.to_integral_value() and abs(value) <= SAFE_INTEGER else float(value)
+        )
+    if isinstance(value, list):
+        return [_number(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _number(entry) for key, entry in value.items()}
+    return value
 
 
 def _cut_tables(details: dict[str, Any]) -> dict[str, int]:

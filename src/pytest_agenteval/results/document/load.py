@@ -15,7 +15,8 @@ from typing import Any
 
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document.document import SCHEMA_VERSION, Document, from_folder
-from pytest_agenteval.results.document.rows import Row, row_of, with_counted_k
+from pytest_agenteval.results.document.entries import has_answer
+from pytest_agenteval.results.document.rows import Row, row_of, usage_of, with_counted_k
 from pytest_agenteval.results.document.streaming import index_foreign
 from pytest_agenteval.results.document.totals import totals
 from pytest_agenteval.results.journal.records import answer_from
@@ -209,14 +210,16 @@ def _foreign(
 def answer_of(entry: Mapping[str, Any]) -> Answer | None:
     """The answer of a results entry, with its types; ``None`` where the agent gave none."""
     details = entry.get("details") or {}
-    if details.get("response_text") is None and not details.get("tool_calls") and not details.get("answer"):
+    if not has_answer(details):
         return None
-    agent = (entry.get("usage") or {}).get("agent") or {}
-    usage = {key: value for key, value in agent.items() if key != "cost"}
+    usage = {key: value for key, value in (usage_of(entry)["agent"] or {}).items() if key != "cost"}
     body = {
         key: details.get(key) for key in ("response_text", "tool_calls", "conversation", "answer", "types")
     }
-    return answer_from({**body, "usage": usage, "wire_attempts": entry.get("wire_attempts") or []})
+    said = {"cost": entry.get("cost"), **(body.pop("answer") or {})}
+    return answer_from(
+        {**body, "answer": said, "usage": usage, "wire_attempts": entry.get("wire_attempts") or []}
+    )
 
 
 def table_of(details: Mapping[str, Any], name: str) -> Table | None:

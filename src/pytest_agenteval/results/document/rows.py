@@ -89,8 +89,17 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         reference_hash=entry.get("reference_hash"),
         answered_at=entry.get("answered_at"),
         tags=tuple(entry.get("tags") or ()),
-        usage=entry.get("usage") or {"agent": None, "extraction": None, "judge": None},
+        usage=usage_of(entry),
     )
+
+
+def usage_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The usage of an entry by part; other programs give the agent's tokens and cost alone."""
+    if entry.get("usage"):
+        return dict(entry["usage"])
+    total, cost = entry.get("tokens"), entry.get("cost")
+    agent = None if total is None and cost is None else {"total": total, "cost": cost}
+    return {"agent": agent, "extraction": None, "judge": None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""The totals of a document: cases, summary, by_model, pass_metrics; functions of its rows alone."""
+"""The totals of a document: cases, summary, by_model, pass_metrics; functions of its rows alone.
+
+Keys that are nao's keep nao's formula and are numbers, 0 where nothing is known: its own viewer and
+scripts compute with them. What is known stands beside them (``unpriced``, ``by_model[].cases``).
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -74,7 +78,10 @@ def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
 
 
 def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, Any]]:
-    """One entry per model, ranked: pass rate, then cost (unpriced last), then name."""
+    """One entry per model, ranked: pass rate of its cases, then cost (unpriced last), then name.
+
+    ``pass_rate`` is nao's, 100 x passed / total over attempts; ours stands in ``cases``.
+    """
     entries = []
     for model in dict.fromkeys(row.model for row in rows):
         own = [case for case in cases if case.key[2] == model]
@@ -87,7 +94,7 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
                 "total": figures["total"],
                 "passed": figures["passed"],
                 "failed": figures["failed"],
-                "pass_rate": pass_rate(own),
+                "pass_rate": round(100 * figures["passed"] / figures["total"], 1),
                 "total_tokens": figures["total_tokens"],
                 "total_cost": figures["total_cost"],
                 "total_duration_ms": figures["total_duration_ms"],
@@ -98,6 +105,7 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
                 **_suite(judged),
                 "interval": [round(100 * end, 1) for end in spread] if spread else None,
                 "errors": figures["errors"],
+                "not_run": figures["not_run"],
                 "unpriced": figures["unpriced"],
                 "cases": case_totals(own),
             }
@@ -106,10 +114,31 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
 
 
 def rank(entry: Any) -> tuple[float, bool, float, str]:
-    """The sort key of a by_model entry: best pass rate, cheapest (unpriced last), name."""
-    cost = entry.get("total_cost")
+    """The sort key of a by_model entry: best pass rate of its cases, cheapest (unpriced last), name."""
+    cost = known_cost(entry)
     unpriced = cost is None or bool(entry.get("unpriced"))
-    return -(entry.get("pass_rate") or 0.0), unpriced, cost or 0.0, entry["model"]
+    return -(entry["cases"]["pass_rate"] or 0.0), unpriced, cost or 0.0, entry["model"]
+
+
+def known_tokens(figures: Mapping[str, Any]) -> int | None:
+    """``total_tokens`` of a summary or a by_model entry; ``None`` where no attempt says any."""
+    return figures["total_tokens"] or None
+
+
+def known_cost(figures: Mapping[str, Any]) -> float | None:
+    """``total_cost`` in USD of a summary or a by_model entry; ``None`` where no price is known.
+
+    A sum of 0 is a price only where there are tokens and all of them are priced.
+    """
+    cost: float | None = figures["total_cost"]
+    free = bool(figures["total_tokens"]) and not figures["unpriced"]
+    return cost if cost or free else None
+
+
+def mean_per_attempt(figures: Mapping[str, Any], key: str) -> float:
+    """A sum of a summary or a by_model entry over the attempts that ran (nao's means count all of them)."""
+    ran = figures["total"] - figures.get("not_run", 0)
+    return float(figures[key]) / ran if ran else 0.0
 
 
 def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
@@ -143,7 +172,6 @@ def _suite(cases: Sequence[CaseRow]) -> dict[str, float | None]:
 
 def _figures(rows: Sequence[Row]) -> dict[str, Any]:
     count = Counter(row.verdict for row in rows)
-    ran = [row for row in rows if row.verdict != "not_run"]
     tokens = [row.tokens for row in rows if row.tokens is not None]
     costs = [row.cost for row in rows if row.cost is not None]
     duration = sum(row.duration_ms for row in rows)
@@ -155,13 +183,13 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
         "errors": count["error"],
         "review": count["review"],
         "not_run": count["not_run"],
-        "total_tokens": sum(tokens) if tokens else None,
-        "total_cost": round(math.fsum(costs), 10) if costs else None,
+        "total_tokens": sum(tokens),
+        "total_cost": round(math.fsum(costs), 10),
         "unpriced": sum(row.cost is None and bool(row.tokens) for row in rows),
         "total_duration_ms": duration,
         "total_tool_calls": tools,
-        "avg_duration_ms": float(round(duration / len(ran))) if ran else 0.0,
-        "avg_tool_calls": round(tools / len(ran), 1) if ran else 0.0,
+        "avg_duration_ms": float(round(duration / len(rows))) if rows else 0.0,
+        "avg_tool_calls": round(tools / len(rows), 1) if rows else 0.0,
     }
 
 
