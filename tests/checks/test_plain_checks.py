@@ -13,9 +13,9 @@ from checks_kit import House, call, evidence, faults, judged, table
 
 from pytest_agenteval.cases.model import Budget
 from pytest_agenteval.checks import run_check
-from pytest_agenteval.checks.table import is_null
 from pytest_agenteval.checks.usage import budget_check
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.support.scalars import is_null
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Consumption
 

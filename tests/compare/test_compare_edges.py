@@ -15,7 +15,7 @@ from pytest_agenteval.compare.result import MappedColumn
 from pytest_agenteval.compare.values.canonical import plain_form
 from pytest_agenteval.compare.values.sql_types import ANY, Kind, kind_of, kind_of_values
 from pytest_agenteval.support.scalars import is_null, plain
-from pytest_agenteval.support.text import visible
+from pytest_agenteval.support.text import escape_line
 from pytest_agenteval.table import Table
 
 
@@ -231,7 +231,7 @@ def test_nulls_and_wrappers():
 
 
 def test_text_that_may_act_is_written_out():
-    assert visible("a\u200bb\u00a0c\ud800\x07\u2028") == "a\\u200bb c\\ud800\\x07\\u2028"
+    assert escape_line("a\u200bb\u00a0c\ud800\x07\u2028") == "a\\u200bb c\\ud800\\x07\\u2028"
     assert MappedColumn("a", "a", "name").text == "a"
     found = compare(Table.from_rows(["k"], [("a",)], ["VARCHAR"]), Table.from_rows(["k"], [("b" * 300,)]))
     assert all(len(line) <= 40 for line in render(found, 10))

@@ -38,7 +38,7 @@ from pytest_agenteval.compare.values.numbers import (
 )
 from pytest_agenteval.compare.values.sql_types import kind_of
 from pytest_agenteval.support.scalars import is_null
-from pytest_agenteval.support.text import fitted
+from pytest_agenteval.support.text import clip
 
 
 def arrays_only(expected: Any, actual: Any, **options: Any) -> Any:
@@ -79,7 +79,7 @@ def test_a_mapped_column_of_the_same_name_is_only_named() -> None:
 
 
 def test_a_text_that_fits_is_not_cut() -> None:
-    assert (fitted("abc", 3), fitted("abc", 2), fitted("日本", 3)) == ("abc", "ab", "日")
+    assert (clip("abc", 3), clip("abc", 2), clip("日本", 3)) == ("abc", "ab", "日")
 
 
 class Blank:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.compare import compare, parse_options, render
-from pytest_agenteval.support.text import cells
+from pytest_agenteval.support.text import text_width
 from pytest_agenteval.table import Table
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ def test_the_cause_is_plain_at_80_columns(case):
 @pytest.mark.parametrize("case", examples.CASES, ids=lambda case: case.__name__)
 def test_no_line_is_wider_than_the_terminal(case, width):
     for line in render(compared(case), width):
-        assert cells(line) <= width
+        assert text_width(line) <= width
         assert line.isprintable() or not line
 
 
@@ -105,5 +105,5 @@ def test_hostile_values_cannot_act_in_json_or_text():
     json.loads(text)["sample"][0]["cells"][1]["actual"].encode("utf-8")
     for line in render(found):
         assert "\x1b" not in line
-        assert cells(line) <= 80
+        assert text_width(line) <= 80
         line.encode("utf-8")

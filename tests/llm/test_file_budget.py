@@ -4,7 +4,7 @@ import pytest
 
 from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.llm.file_budget import FileBudget
-from pytest_agenteval.support.shared_state import SharedState, is_alive
+from pytest_agenteval.support.shared_state import SharedState
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -68,8 +68,3 @@ def test_what_an_attempt_used_counts_when_it_fails(store) -> None:
         fails()
     with pytest.raises(BudgetSpent):
         spend(budget)
-
-
-def test_processes_are_alive_or_not() -> None:
-    assert is_alive("1:5")
-    assert not is_alive("4194304:1")  # above the largest process number of Linux

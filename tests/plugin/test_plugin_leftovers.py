@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pytest_agenteval.support.processes import _is_zombie, alive, scratch_prefix
+from pytest_agenteval.support.processes import _is_zombie, is_alive, temp_prefix
 
 CONFTEST = """
 import os, time, pytest
@@ -132,15 +132,15 @@ def test_a_resumed_run_sees_the_databases_as_they_are_now(project: Path) -> None
 def test_a_process_that_nobody_has_waited_for_is_not_alive() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     assert os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT) is not None
-    assert alive(process.pid) is not sys.platform.startswith("linux")
+    assert is_alive(process.pid) is not sys.platform.startswith("linux")
     process.wait()
-    assert not alive(process.pid)
-    assert alive(os.getpid())
+    assert not is_alive(process.pid)
+    assert is_alive(os.getpid())
 
 
 def test_temporary_files_of_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    own = scratch_prefix()
+    own = temp_prefix()
     machine = own.removesuffix(f"{os.getpid()}-")
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True)
     pid = int(dead.stdout)
@@ -155,10 +155,10 @@ def test_temporary_files_of_others_stay(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / name).touch()
     (tmp_path / f"{machine}{pid}-b").mkdir()
     (tmp_path / f"{machine}{pid}-b" / "copy.duckdb").touch()
-    assert scratch_prefix() == own
+    assert temp_prefix() == own
     assert {path.name for path in tmp_path.iterdir()} == set(stay)
 
 
 def test_a_process_that_is_gone_is_no_zombie() -> None:
     assert not _is_zombie(10**9)
-    assert not alive(10**9)
+    assert not is_alive(10**9)

@@ -12,11 +12,11 @@ from pytest_agenteval.reports.terminal import (
     suggested_steps,
     terminal_lines,
 )
-from pytest_agenteval.reports.text import width_of
 from pytest_agenteval.results.document.document import from_folder
 from pytest_agenteval.results.document.load import read_document
 from pytest_agenteval.results.document.overrides import Override, with_overrides, write_override
 from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.text import text_width
 
 NAO = Path(__file__).parent.parent / "data" / "nao"
 
@@ -135,7 +135,7 @@ def test_no_table_line_is_wider_than_the_terminal(run_folder, width):
         item("売上合計" * 20, "provider:another-model-with-a-long-name"): ["passed"],
     }
     lines = terminal_lines(from_folder(run_folder(plan)), width=width, next_steps=())
-    longest = max(width_of(line.text) for line in lines[:-2])
+    longest = max(text_width(line.text) for line in lines[:-2])
     assert longest <= max(width, 68)  # 68: what the fixed columns need
 
 

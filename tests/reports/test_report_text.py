@@ -2,20 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_agenteval.reports.text import (
-    cost_text,
-    counted,
-    fit,
-    markdown,
-    one_line,
-    pad,
-    percent_text,
-    rate_text,
-    safe,
-    time_text,
-    tokens_text,
-    width_of,
-)
+from pytest_agenteval.reports.text import cost_text, markdown, percent_text, rate_text, time_text, tokens_text
+from pytest_agenteval.support.text import counted, escape_text, fit, one_line, pad, text_width
 
 
 @pytest.mark.parametrize(
@@ -24,7 +12,7 @@ from pytest_agenteval.reports.text import (
         ("plain ü 売上 😀", "plain ü 売上 😀"),
         ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
         ("\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\\x1b]8;;http://evil\\x07link\\x1b]8;;\\x07"),
-        ("a\rb\bc\x00", "a\\x0db\\x08c\\x00"),
+        ("a\rb\bc\x00", "a\\rb\\x08c\\x00"),
         ("\x9b31m\x7f", "\\x9b31m\\x7f"),
         ("abc\u202etxt.exe\u2066", "abc\\u202etxt.exe\\u2066"),
         ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
@@ -33,7 +21,7 @@ from pytest_agenteval.reports.text import (
     ],
 )
 def test_terminal_escapes_and_hidden_marks_become_visible(text, shown):
-    assert safe(text) == shown
+    assert escape_text(text) == shown
 
 
 def test_one_line_folds_blanks():
@@ -59,7 +47,7 @@ def test_markdown_means_only_itself(text, shown):
 
 
 def test_width_counts_terminal_columns():
-    assert (width_of("abc"), width_of("売上"), width_of("e\u0301")) == (3, 4, 1)
+    assert (text_width("abc"), text_width("売上"), text_width("e\u0301")) == (3, 4, 1)
     assert (fit("abcdef", 4), fit("売上合計", 5), fit("abc", 3), fit("abc", 0)) == (
         "abc…",
         "売上…",

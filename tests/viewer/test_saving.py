@@ -181,13 +181,13 @@ HOSTILE = (
     "text", [HOSTILE, "NO", "12:30", "2024-01-01", "- a", "---", "#", "é\u2028ü", "x" * 3000]
 )
 def test_any_text_survives(text: str, tmp_path: Path) -> None:
-    from pytest_agenteval.reports.text import safe
+    from pytest_agenteval.support.text import escape_text
 
     draft = Draft(name=text, turns=[text], sql=f"SELECT '{text}'\n  AS x", source={"comment": text})
     place, _ = save_case(tmp_path / "tests", draft)
     case = loaded(place)
-    assert case.prompt == safe(text).strip("\n")
-    assert case.metadata["comment"] == safe(text)
+    assert case.prompt == escape_text(text).strip("\n")
+    assert case.metadata["comment"] == escape_text(text)
     assert place.parent == tmp_path / "tests"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.errors import AgentFailed
 from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.support.text import cut
 from pytest_agenteval.types import Task
 
 if TYPE_CHECKING:
@@ -149,4 +150,4 @@ def _shown(approve: bool | tuple[str, ...]) -> str:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return cut(text, 40)

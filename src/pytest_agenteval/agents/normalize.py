@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.support.faults import did_you_mean
 from pytest_agenteval.support.json_codec import clean_text, plain, safe_str
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Column, Table
 from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
 

@@ -9,7 +9,7 @@ from pytest_agenteval.agents.base import AgentContext, RunnableAgent, RunsTask, 
 from pytest_agenteval.agents.kinds.python import adapt
 from pytest_agenteval.config.options import TARGETS
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 
 __all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "make_agent",
            "unsupported"]  # fmt: skip

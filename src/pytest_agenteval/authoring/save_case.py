@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_agenteval.errors import AgentEvalError
 from pytest_agenteval.reports.html.attempt_view import agent_sql_of
-from pytest_agenteval.reports.text import fit, one_line, safe
 from pytest_agenteval.results.document.load import table_of
 from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.support.text import escape_text, fit, one_line
 
 HEAD = "# made by agenteval from an answer: nobody has checked the reference yet\n"
 DISLIKED = "# a person did not like this answer: its SQL may well be wrong\n"
@@ -115,7 +115,7 @@ def case_text(draft: Draft) -> str:
         pass
 
     def text(dumper: Any, value: str) -> Any:
-        value = safe(value.replace("\r\n", "\n"))
+        value = escape_text(value.replace("\r\n", "\n"))
         block = "\n" in value and not re.search(r"[ \t]+$", value, re.MULTILINE) and "\t" not in value
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if block else None)
 

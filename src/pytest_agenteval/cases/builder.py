@@ -16,7 +16,8 @@ from pytest_agenteval.cases.fields import ADDED, KEYS, MERGED, OUTCOMES, TURN_KE
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.model import Budget, Case, ParsedCheck, Turn
 from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, found, place_of, read_text
-from pytest_agenteval.support.faults import Fault, did_you_mean
+from pytest_agenteval.support.faults import Fault
+from pytest_agenteval.support.text import counted, did_you_mean
 
 _VARIABLE = re.compile(r"(\$?)\$\{\s*([^\s{}]+)\s*\}")
 _NOT_IN_IDS = re.compile(r"[^\w.+/-]+")
@@ -269,7 +270,7 @@ class CaseBuilder:
         prompt = self._entry("prompt")
         turns = len(prompt.value.value) if prompt is not None and prompt.value.id == "sequence" else 1
         if check.turn is not None and check.turn >= turns:
-            count = f"the prompt has {turns} turn{'s' * (turns > 1)}"
+            count = f"the prompt has {counted(turns, 'turn')}"
             place = find_key(self._reader, node, "turn")
             self._reader.error(place.value if place else node, f"turn {check.turn}: {count}, counted from 0")
 

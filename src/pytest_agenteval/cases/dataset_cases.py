@@ -13,7 +13,7 @@ from pytest_agenteval.cases.fault_locations import locate
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.model import Case, ParsedCheck, Turn
 from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, found
-from pytest_agenteval.support.faults import closest
+from pytest_agenteval.support.text import closest
 
 DECISIONS = ("allow", "block", "needs_clarification")
 EXPECTED = (

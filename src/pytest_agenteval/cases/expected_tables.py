@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, decode, found
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)")

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_agenteval.cases.model import Budget, Mark, PassRule, Xfail
 from pytest_agenteval.cases.yaml_reader import Node, Reader, found, surprise, typed_as
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import MODEL
 
 Read = Callable[[Reader, Node, str], Any]

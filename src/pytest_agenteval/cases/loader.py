@@ -23,7 +23,7 @@ from pytest_agenteval.cases.yaml_reader import (
     read_text,
 )
 from pytest_agenteval.errors import Problem
-from pytest_agenteval.support.faults import closest
+from pytest_agenteval.support.text import closest
 
 PYTEST_MARKS = frozenset(
     ("skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "tryfirst", "trylast",

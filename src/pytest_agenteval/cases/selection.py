@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.support.faults import close_ones
+from pytest_agenteval.support.text import close_ones
 
 SHOWN = 20
 """Available names that an error lists; the rest is counted."""

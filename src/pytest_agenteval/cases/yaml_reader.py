@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.errors import Problem
+from pytest_agenteval.support.text import cut
 
 Node = Any
 """A PyYAML node."""
@@ -178,7 +179,7 @@ def found(node: Node) -> str:
     if node.id != "scalar":
         return "a list" if node.id == "sequence" else "a mapping"
     kind = node.tag.removeprefix(_SAFE)
-    shown = node.value if len(node.value) <= 60 else node.value[:57] + "..."
+    shown = cut(node.value, 60)
     if kind == "null":
         return "nothing"
     if kind == "str":

@@ -9,10 +9,10 @@ from typing import Any
 
 from pytest_agenteval.checks.runner import evidence_of_turn
 from pytest_agenteval.compare import Comparison, ComparisonOptions, compare, parse_options
-from pytest_agenteval.compare.columns import normal
 from pytest_agenteval.databases.select_only import outermost_order_by
 from pytest_agenteval.errors import ComparisonFailed
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.column_names import fold_name
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import CheckResult, Evidence, Reference
 
 # the words of agents.http
@@ -54,8 +54,8 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
 
 
 def _compare(reference: Reference, evidence: Evidence, options: ComparisonOptions) -> Comparison:
-    ignored = {name.lower() for name in options.ignore_columns}
-    if ignored and all(name.lower() in ignored for name in reference.table.names):
+    ignored = set(map(fold_name, options.ignore_columns))
+    if ignored and all(fold_name(name) in ignored for name in reference.table.names):
         raise ComparisonFailed(
             f"ignore_columns leaves out every expected column ({', '.join(reference.table.names)}): "
             "nothing would be compared"
@@ -102,10 +102,10 @@ def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence
     ``references`` holds the column names of each. A misspelled name would leave its rule out of use.
     """
     names = list(dict.fromkeys(name for reference in references for name in reference))
-    known = set(map(normal, names))
+    known = set(map(fold_name, names))
     for option in ("per_column", "column_aliases"):
         for name in comparison.get(option, {}):
-            if names and normal(name) not in known:
+            if names and fold_name(name) not in known:
                 hint = did_you_mean(name, names)
                 return f"comparison.{option}: the reference has no column {name!r}{hint}"
     return None

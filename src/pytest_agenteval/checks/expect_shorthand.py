@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_agenteval.support.faults import Fault, did_you_mean
+from pytest_agenteval.support.faults import Fault
+from pytest_agenteval.support.text import did_you_mean
 
 Path = tuple[str | int, ...]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.checks.table import as_number, is_null
+from pytest_agenteval.checks.table import as_number
 from pytest_agenteval.checks.text_numbers import Quantity, all_numbers, quantities
+from pytest_agenteval.support.scalars import is_null
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Evidence
 

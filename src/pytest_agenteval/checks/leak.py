@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Answer, ToolCall
 
 WINDOW = 40
@@ -121,8 +122,7 @@ def _slashes(path: str) -> str:
 def _subject(call: ToolCall) -> str:
     """What the call was about: its first text argument, on one line."""
     first = next((text for key, text in _pairs(call.args) if text), "")
-    flat = " ".join(first.split())
-    return flat if len(flat) <= 80 else flat[:77] + "..."
+    return cut_line(first, 80)
 
 
 def _pairs(args: Any) -> Iterator[tuple[str, str]]:

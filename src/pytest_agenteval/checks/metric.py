@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pytest_agenteval.checks.base import Check, Text, _as_list
 from pytest_agenteval.checks.tool_arguments import arguments
-from pytest_agenteval.checks.tools import shorten
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import CheckResult, Evidence, ToolCall
 
 
@@ -47,7 +47,7 @@ class MetricCheck(Check):
             faults.append(f"{', '.join(missing)} not used ({shown})")
         if self.forbid_raw_sql and evidence.statements:
             count = len(evidence.statements)
-            faults.append(f"raw SQL was executed (x{count}): {shorten(evidence.statements[0].sql, 80)}")
+            faults.append(f"raw SQL was executed (x{count}): {cut_line(evidence.statements[0].sql, 80)}")
         why = "; ".join(faults) or ", ".join(self.metrics)
         return self.result(not faults, f"metric: {why}")
 

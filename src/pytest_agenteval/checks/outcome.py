@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.refusal_phrases import asks, declines
 from pytest_agenteval.checks.tool_arguments import arguments
+from pytest_agenteval.support.text import counted
 from pytest_agenteval.types import ChatModel, CheckResult, Evidence, Outcome, Usage
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _because(expected: Outcome, evidence: Evidence) -> str:
         return " (no data returned)"
     if expected == "no_data" and evidence.table is not None:
         count = evidence.table.row_count
-        return f" (the answer has {count:,} row{'s' * (count != 1)})"
+        return f" (the answer has {counted(count, 'row')})"
     return ""
 
 

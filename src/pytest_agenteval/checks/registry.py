@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_agenteval.checks.expect_shorthand import expand
-from pytest_agenteval.support.faults import Fault, did_you_mean, faults_of
+from pytest_agenteval.support.faults import Fault, faults_of
+from pytest_agenteval.support.text import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.base import Check

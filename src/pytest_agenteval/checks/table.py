@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, ordered_bounds, refuse_both, require_one
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.column_names import find_name
+from pytest_agenteval.support.scalars import is_null
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import CheckResult, Evidence
 
@@ -85,7 +87,7 @@ class ValueCheck(Check):
             return self.result(False, f"value: no row {self.row}, the answer has {table.row_count} rows")
         index = 0
         if self.column is not None:
-            place = find_column(table, self.column)
+            place = find_name(table.names, self.column)
             if place is None:
                 hint = did_you_mean(self.column, table.names)
                 return self.result(False, f"value: the answer has no column {self.column!r}{hint}")
@@ -156,14 +158,14 @@ class RowsCheck(Check):
     def _column_faults(self, table: Table) -> list[str]:
         faults = []
         for name in dict.fromkeys((*(self.unique or ()), *(self.not_null or ()))):
-            if find_column(table, name) is None and (table.columns or table.row_count):
+            if find_name(table.names, name) is None and (table.columns or table.row_count):
                 faults.append(f"the answer has no column {name!r}{did_you_mean(name, table.names)}")
         if faults or not table.row_count:
             return faults
         if self.unique:
             faults += _repeated(table, self.unique)
         for name in self.not_null or ():
-            index = find_column(table, name)
+            index = find_name(table.names, name)
             nulls = sum(is_null(value) for value in table.column(index or 0))
             if nulls:
                 faults.append(f"{name} is NULL in {nulls} of {table.row_count} rows")
@@ -171,7 +173,7 @@ class RowsCheck(Check):
 
 
 def _repeated(table: Table, names: tuple[str, ...]) -> list[str]:
-    columns = [table.column(find_column(table, name) or 0) for name in names]
+    columns = [table.column(find_name(table.names, name) or 0) for name in names]
     counts = Counter(tuple(repr(value) for value in row) for row in zip(*columns, strict=True))
     key, times = counts.most_common(1)[0]
     if times == 1:
@@ -179,25 +181,6 @@ def _repeated(table: Table, names: tuple[str, ...]) -> list[str]:
     more = sum(count > 1 for count in counts.values()) - 1
     others = f" and {more} more" if more else ""
     return [f"{', '.join(names)} is not unique: {', '.join(key)} occurs {times} times{others}"]
-
-
-def find_column(table: Table, name: str) -> int | None:
-    """The place of a column: its exact name, else the name without regard to case."""
-    names = table.names
-    if name in names:
-        return names.index(name)
-    folded = [entry.casefold() for entry in names]
-    return folded.index(name.casefold()) if name.casefold() in folded else None
-
-
-def is_null(value: Any) -> bool:
-    """NULL as drivers and frames give it: ``None``, NaN, NaT, pandas' NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # pandas' NA refuses to be true or false; an array has no one truth
-        return type(value).__name__ == "NAType"
 
 
 def as_number(value: Any) -> Decimal | None:

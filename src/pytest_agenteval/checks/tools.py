@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, ordered_bounds
 from pytest_agenteval.checks.tool_arguments import ArgsMode, args_match, arguments, bad_patterns
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import CheckResult, Evidence, ToolCall
 
 Args = dict[str, Any]
@@ -114,7 +115,7 @@ class NoToolCallCheck(_ArgsCheck):
         if not found:
             return self.result(True, f"no tool_call: {self.tool}")
         times = f" (x{len(found)})" if found[1:] else ""
-        shown = shorten(str(arguments(found[0])))
+        shown = cut_line(str(arguments(found[0])), 200)
         return self.result(False, f"forbidden tool_call: {self.tool}{times} with args {shown}")
 
 
@@ -175,10 +176,4 @@ def _first_missing(wanted: tuple[str, ...], made: list[str]) -> int | None:
 
 
 def _path(made: list[str]) -> str:
-    return shorten(" > ".join(made)) or "nothing"
-
-
-def shorten(text: str, limit: int = 200) -> str:
-    """``text`` on one line, cut to ``limit`` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+    return cut_line(" > ".join(made), 200) or "nothing"

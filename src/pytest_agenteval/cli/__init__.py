@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="agenteval", description="Tools around pytest-agenteval.")
     parser.add_argument("--version", action="version", version=f"pytest-agenteval {__version__}")
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        from pytest_agenteval.support.faults import did_you_mean
+        from pytest_agenteval.support.text import did_you_mean
 
         parser.error(f"there is no command {words[0]!r}{did_you_mean(words[0], COMMANDS)}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

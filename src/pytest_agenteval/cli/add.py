@@ -82,7 +82,7 @@ def _shown(place: Path) -> str:
 def _add_conversations(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.authoring.conversations import read_conversations
     from pytest_agenteval.authoring.save_case import save_case
-    from pytest_agenteval.reports.text import one_line
+    from pytest_agenteval.support.text import one_line
 
     if arguments.case or arguments.verdict:
         raise AgentEvalError("CASE and --verdict are about results; conversations are added as cases")
@@ -133,9 +133,9 @@ def _rows(document: Document, arguments: argparse.Namespace) -> list[int]:
         raise AgentEvalError(f"which case? {_listed(names)}")
     found = [at for at, row in enumerate(document.rows) if arguments.case in _names(row)]
     if not found:
-        from difflib import get_close_matches
+        from pytest_agenteval.support.text import close_ones
 
-        near = get_close_matches(arguments.case, names, 3)
+        near = close_ones(arguments.case, names)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {_listed(names)}"
         raise AgentEvalError(f"{arguments.source.name} has no case {arguments.case!r}; {hint}")
     models = list(dict.fromkeys(document.rows[at].model for at in found))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
+from pytest_agenteval.support.text import counted
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.loader import LoadedFile
@@ -228,10 +229,10 @@ def _tell(findings: CheckFindings) -> None:
     for note in (*findings.notes, *_unreviewed(findings.cases)):
         print(note)
     counts, cases = findings.counts, len(findings.cases)
-    parts = [_count(findings.files, "file"), _count(cases, "case")]
+    parts = [counted(findings.files, "file"), counted(cases, "case")]
     if findings.references:
-        parts.append(_count(findings.references, "reference"))
-    found = f"{_count(counts['error'], 'error')}, {_count(counts['warning'], 'warning')}"
+        parts.append(counted(findings.references, "reference"))
+    found = f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"
     print(f"{', '.join(parts)}: {found}", file=sys.stdout)
 
 
@@ -243,7 +244,3 @@ def _unreviewed(cases: Sequence[Case]) -> Iterator[str]:
         are = "case is" if len(names) == 1 else "cases are"
         listed = ", ".join(names[:5]) + more
         yield f"note: {len(names):,} {are} not reviewed (metadata.reviewed: false): {listed}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"

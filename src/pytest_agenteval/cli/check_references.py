@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks
 from pytest_agenteval.errors import DatabaseError, Problem
-from pytest_agenteval.support.processes import scratch_prefix
+from pytest_agenteval.support.processes import temp_prefix
+from pytest_agenteval.support.text import counted
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
@@ -34,7 +35,7 @@ def run_references(place: ProjectLocation, findings: CheckFindings) -> None:
             "and only pytest can call it"
         )
         return
-    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as folder:
+    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
         databases = Databases(
             sources,
             unusable=unusable,
@@ -104,7 +105,7 @@ def _judged(
     if (difference := _difference(place, database, case, sql, first, second)) is not None:
         return _problem(case, f"the reference is not deterministic: run twice, {difference}", severity)
     if case.outcome == "no_data" and first.row_count:
-        found = f"{first.row_count:,} row{'s' * (first.row_count > 1)}"
+        found = counted(first.row_count, "row")
         return _problem(case, f"outcome no_data, but the reference returns {found}", severity)
     if case.outcome != "no_data" and not first.row_count:
         text = "the reference is empty: 0 rows; say outcome: no_data where that is right"

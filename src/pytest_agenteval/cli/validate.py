@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError
+from pytest_agenteval.support.text import counted
 
 if TYPE_CHECKING:
     from pytest_agenteval.governance.validate import Validation
@@ -56,12 +57,8 @@ def _lines(found: Validation, folder: Path) -> list[str]:
         place, _, text = problem.render(folder).partition(": ")
         lines.append(f"{place}: {word}{text}")
     warnings = len(found.problems) - found.errors
-    counts = ", ".join(
-        f"{count} {word}{'' if count == 1 else 's'}"
-        for count, word in ((found.errors, "error"), (warnings, "warning"))
-    )
-    files = len(found.files)
-    return [*lines, f"{counts} in {files} governance file{'' if files == 1 else 's'}"]
+    counts = f"{counted(found.errors, 'error')}, {counted(warnings, 'warning')}"
+    return [*lines, f"{counts} in {counted(len(found.files), 'governance file')}"]
 
 
 def _databases(

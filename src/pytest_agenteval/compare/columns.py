@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.engine import PythonEngine
 from pytest_agenteval.compare.python_engine.matching import hopcroft_karp
+from pytest_agenteval.support.column_names import NAME_RULES, expected_by_alias, fold_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,13 @@ class ColumnMap:
     ambiguous: bool = False
 
 
-def normal(name: str) -> str:
-    """Lower case, runs of what is no letter or digit as ``_``, none at the ends."""
-    return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
-
-
 def map_columns(engine: Any, options: ComparisonOptions) -> ColumnMap:
     """Map the columns of the engine's two tables under ``options``."""
     expected = [column.name for column in engine.expected.columns]
     actual = [column.name for column in engine.actual.columns]
-    ignored = {name.lower() for name in options.ignore_columns}
-    es = [i for i, name in enumerate(expected) if name.lower() not in ignored]
-    as_ = [i for i, name in enumerate(actual) if name.lower() not in ignored]
+    ignored = set(map(fold_name, options.ignore_columns))
+    es = [i for i, name in enumerate(expected) if fold_name(name) not in ignored]
+    as_ = [i for i, name in enumerate(actual) if fold_name(name) not in ignored]
     if options.columns == "position":
         pairs = tuple(zip(es, as_, strict=False))
         how = {e: "position" for e, _ in pairs}
@@ -69,23 +64,20 @@ class _Finder:
         return [e for e in self.es if e not in self.found], [a for a in self.as_ if a not in taken]
 
     def by_name(self, options: ComparisonOptions) -> None:
-        steps: list[Callable[[str], str]] = [str, str.lower, normal]
-        for key in steps:
-            self._step("name", key, key)
-        aliases = {
-            normal(alias): normal(name) for name, names in options.column_aliases.items() for alias in names
-        }
-        if aliases:
-            self._step("alias", normal, lambda name: aliases.get(normal(name), ""))
+        for rule in NAME_RULES:
+            self._step("name", rule, rule)
+        by_alias = expected_by_alias(options.column_aliases)
+        if by_alias:
+            self._step("alias", fold_name, lambda name: by_alias.get(fold_name(name)))
 
-    def _step(self, how: str, mine: Callable[[str], str], theirs: Callable[[str], str]) -> None:
+    def _step(self, how: str, mine: Callable[[str], str], theirs: Callable[[str], str | None]) -> None:
         es, as_ = self.open()
         groups: dict[str, tuple[list[int], list[int]]] = {}
         for e in es:
             groups.setdefault(mine(self.expected[e]), ([], []))[0].append(e)
         for a in as_:
             key = theirs(self.actual[a])
-            if key in groups:
+            if key is not None and key in groups:
                 groups[key][1].append(a)
         for own, others in groups.values():
             for e, a in self._settle(own, others):

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_agenteval.compare.result import Comparison, SampleRow
 from pytest_agenteval.compare.values.canonical import too_large
 from pytest_agenteval.support.scalars import is_nan, is_null, plain
-from pytest_agenteval.support.text import shown
+from pytest_agenteval.support.text import cut, show_value
 
 BIGGEST = 2**53
 LONGEST_TEXT = 2000
@@ -77,13 +77,13 @@ def json_value(value: Any, depth: int = 0) -> Any:
     """A value as strict JSON; what JSON has no form for becomes the text a person would see."""
     value = plain(value)
     if depth == 0 and isinstance(value, (list, tuple, dict)) and too_large(value):
-        return safe_text(shown(value, LONGEST_TEXT))
+        return safe_text(show_value(value, LONGEST_TEXT))
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return safe_text(value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "...")
+        return safe_text(cut(value, LONGEST_TEXT + 3))
     if isinstance(value, int):
-        return int(value) if abs(value) <= BIGGEST else shown(value, LONGEST_TEXT)
+        return int(value) if abs(value) <= BIGGEST else show_value(value, LONGEST_TEXT)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if is_null(value) and not is_nan(value):
@@ -92,6 +92,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return [json_value(item, depth + 1) for item in value[:100]]
     if depth < 8 and isinstance(value, dict):
         return {
-            safe_text(shown(key, 200)): json_value(item, depth + 1) for key, item in list(value.items())[:100]
+            safe_text(show_value(key, 200)): json_value(item, depth + 1)
+            for key, item in list(value.items())[:100]
         }
-    return safe_text(shown(value, LONGEST_TEXT))
+    return safe_text(show_value(value, LONGEST_TEXT))

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from pytest_agenteval.support.faults import Fault, did_you_mean
+from pytest_agenteval.support.column_names import find_name, fold_name
+from pytest_agenteval.support.faults import Fault
+from pytest_agenteval.support.text import cut, did_you_mean
 
 ORDER_KEY = re.compile(
     r"(?P<name>.*?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?\s*",
@@ -67,7 +69,7 @@ class ColumnOptions:
 class ComparisonOptions:
     """How two tables are compared; the defaults are those of a case that says nothing.
 
-    ``per_column`` maps expected column names (any case) to options that override these there.
+    ``per_column`` maps expected column names (any spelling) to options that override these there.
     Build one from a mapping with :func:`parse_options`.
     """
 
@@ -92,11 +94,11 @@ class ComparisonOptions:
     def for_column(self, name: str) -> ColumnOptions:
         """The options of the expected column ``name``."""
         base = {key: getattr(self, key) for key in COLUMN_OPTIONS}
-        for column, own in self.per_column.items():
-            if column.lower() == name.lower():
-                explicit = any(key in own for key in ("rtol", "atol"))
-                return ColumnOptions(**{**base, **own}, explicit=explicit)
-        return ColumnOptions(**base)
+        place = find_name(list(self.per_column), name)
+        if place is None:
+            return ColumnOptions(**base)
+        own = list(self.per_column.values())[place]
+        return ColumnOptions(**{**base, **own}, explicit="rtol" in own or "atol" in own)
 
     def with_order(self, order_by: Sequence[str]) -> ComparisonOptions:
         """The same options with the reference's sort keys, unless keys are already given."""
@@ -213,8 +215,7 @@ def _faults_of(
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut(repr(value), 60)
 
 
 def parse_options(
@@ -232,7 +233,7 @@ def parse_options(
             raise OptionsError(faults)
         merged.update({key: value for key, value in layer.items() if key != "per_column"})
         for name, own in (layer.get("per_column") or {}).items():
-            columns.setdefault(str(name).lower(), {}).update(own)
+            columns.setdefault(fold_name(str(name)), {}).update(own)
     for key in ("order_by", "ignore_columns"):
         if key in merged:
             merged[key] = _tuple(merged[key])

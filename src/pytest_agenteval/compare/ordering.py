@@ -7,28 +7,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_agenteval.compare.columns import ColumnMap
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed, plural
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed
 from pytest_agenteval.compare.options import ComparisonOptions, OrderKey
 from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.support.column_names import find_name
+from pytest_agenteval.support.text import counted
 from pytest_agenteval.table import Table
 
 
 def order_indexes(expected: Table, options: ComparisonOptions) -> list[int] | None:
     """The expected columns that are the sort keys; ``None`` where one is not known: a strict list."""
     keys = [OrderKey.parse(text).name for text in options.order_by]
-    found = [_find(key, expected.names) for key in keys]
+    found = [_find(expected.names, key) for key in keys]
     return [index for index in found if index is not None] if found and None not in found else None
 
 
-def _find(key: str, names: Sequence[str]) -> int | None:
-    if key in names:
-        return names.index(key)
-    folded = [name.lower() for name in names]
-    if key.lower() in folded:
-        return folded.index(key.lower())
-    if key.isdigit() and key.isascii() and len(key) < 6 and 1 <= int(key) <= len(names):
+def _find(names: Sequence[str], key: str) -> int | None:
+    """Return the index of the column that a sort key means: its name, else its number from 1."""
+    index = find_name(names, key)
+    if index is None and key.isdigit() and key.isascii() and len(key) < 6 and 1 <= int(key) <= len(names):
         return int(key) - 1
-    return None
+    return index
 
 
 def tie_runs(engine: Any, columns: ColumnMap, order: Sequence[int] | None) -> list[range]:
@@ -57,7 +56,7 @@ def _reversed(scene: DiagnosisContext) -> Diagnosis | None:
     rows = scene.expected_rows
     if scene.actual_rows != rows or not scene.list_match(range(rows), range(rows - 1, -1, -1)):
         return None
-    text = f"all {plural(rows, 'row')} are there, in reverse order{_sorted_by(scene)}"
+    text = f"all {counted(rows, 'row')} are there, in reverse order{_sorted_by(scene)}"
     return Diagnosis("order_reversed", text, (), {"rows": rows})
 
 
@@ -68,7 +67,7 @@ def _nulls(scene: DiagnosisContext) -> Diagnosis | None:
     if len(es) == scene.expected_rows or len(es) != len(as_) or not scene.list_match(es, as_):
         return None
     count = scene.expected_rows - len(es)
-    text = f"{plural(count, 'row')} with a NULL sort key elsewhere; the other rows are in order"
+    text = f"{counted(count, 'row')} with a NULL sort key elsewhere; the other rows are in order"
     return Diagnosis("nulls_order", text, (), {"rows": count})
 
 
@@ -86,7 +85,7 @@ def _limit_tie(scene: DiagnosisContext) -> Diagnosis | None:
         return None
     tied = scene.expected_rows - len(es)
     text = (
-        f"only rows that tie with the last one{_sorted_by(scene)} differ: {plural(tied, 'row')}; "
+        f"only rows that tie with the last one{_sorted_by(scene)} differ: {counted(tied, 'row')}; "
         "the LIMIT cuts through a tie"
     )
     return Diagnosis("limit_tie", text, (), {"tied": tied})

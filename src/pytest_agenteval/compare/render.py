@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from pytest_agenteval.compare.result import Comparison, SampleRow
 from pytest_agenteval.compare.values.sql_types import kind_of
-from pytest_agenteval.support.text import cells, fitted, shown, visible
-
-__all__ = ["render", "shown", "visible"]
+from pytest_agenteval.support.text import clip, counted, escape_line, fit, show_value, text_width
 
 MARK = " *"
 GAP = "  "
@@ -64,15 +62,15 @@ def _mapping(comparison: Comparison) -> list[str]:
 def _wrapped(text: str, width: int, start: str = "") -> list[str]:
     """Lines of whole words, counted in terminal columns; a word longer than a line is cut."""
     lines = [start]
-    for word in visible(text).split(" "):
+    for word in escape_line(text).split(" "):
         glued = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
-        if cells(glued) <= width:
+        if text_width(glued) <= width:
             lines[-1] = glued
             continue
         lines += [GAP] if lines[-1].strip() else []
         lines[-1] += word
-        while cells(lines[-1]) > width:
-            cut = fitted(lines[-1], width)
+        while text_width(lines[-1]) > width:
+            cut = clip(lines[-1], width)
             lines[-1:] = [cut, GAP + lines[-1][len(cut) :]]
     return lines
 
@@ -107,7 +105,7 @@ class _Diff:
         self.comparison, self.width = comparison, width
         self.chosen = self._choose()
         self.rows = [line for row in comparison.sample for line in self._lines(row)]
-        self.names = [visible(comparison.mapping[i].expected) for i in self.chosen]
+        self.names = [escape_line(comparison.mapping[i].expected) for i in self.chosen]
         order = comparison.diagnosis is not None and "order" in comparison.diagnosis.word
         if any(row[-1].text for row in self.rows) and not order:
             self.names.append("delta")
@@ -124,17 +122,19 @@ class _Diff:
     def _lines(self, row: SampleRow) -> list[list[_Text]]:
         if row.state != "differs":
             missing = row.state == "missing"
-            values = [shown(c.expected if missing else c.actual) for c in row.cells]
+            values = [show_value(c.expected if missing else c.actual) for c in row.cells]
             return [[_Text(row.state), *(_Text(values[i]) for i in self.chosen), _Text()]]
         first, second = [_Text("expected")], [_Text("answered")]
         changed = [i for i in self.chosen if row.cells[i].differs]
         for i in self.chosen:
             cell = row.cells[i]
-            first.append(_Text(shown(cell.expected)))
+            first.append(_Text(show_value(cell.expected)))
             repeated = not cell.differs and i in self.comparison.keys
-            second.append(_Text("" if repeated else shown(cell.actual), cell.differs))
+            second.append(_Text("" if repeated else show_value(cell.actual), cell.differs))
         deltas = [(self.comparison.mapping[i].expected, row.cells[i].delta) for i in changed]
-        told = [visible(f"{name} {delta}" if len(changed) > 1 else delta) for name, delta in deltas if delta]
+        told = [
+            escape_line(f"{name} {delta}" if len(changed) > 1 else delta) for name, delta in deltas if delta
+        ]
         return [[*first, _Text()], [*second, _Text(", ".join(told[:3]))]]
 
     def lines(self) -> list[str]:
@@ -155,9 +155,9 @@ class _Diff:
         names += [name for name, size in zip(self.names, room[1:], strict=True) if not size]
         if not names:
             return []
-        count = f"{len(names)} more column" + ("s" if len(names) > 1 else "")
-        text = f"{GAP}not shown, {count}: {', '.join(map(visible, names))}"
-        return [text if cells(text) <= self.width else fitted(text, self.width - 3) + "..."]
+        count = counted(len(names), "more column")
+        text = f"{GAP}not shown, {count}: {', '.join(map(escape_line, names))}"
+        return [fit(text, self.width, "...")]
 
     def _numeric(self, index: int) -> bool:
         if index == 0 or index > len(self.chosen):
@@ -168,7 +168,9 @@ class _Diff:
     def _room(self, head: list[_Text], marks: Sequence[bool]) -> list[int]:
         """Column widths that fit: the widest are cut first; the last are left out (0) where all fails."""
         grid = [head, *self.rows]
-        sizes = [max(cells(row[i].text) for row in grid) + len(MARK) * marks[i] for i in range(len(head))]
+        sizes = [
+            max(text_width(row[i].text) for row in grid) + len(MARK) * marks[i] for i in range(len(head))
+        ]
         least = [min(size, 10) for size in sizes]
         while _total(least) > self.width and sum(map(bool, least)) > 2:
             last = max(i for i, size in enumerate(least) if size)
@@ -185,9 +187,7 @@ def _total(sizes: Sequence[int]) -> int:
 def _padded(cell: _Text, size: int, right: bool, marks: bool) -> str:
     """One cell at its width, numbers to the right; a cut one ends in dots, its mark kept."""
     room = size - len(MARK) * marks
-    text = cell.text
-    if cells(text) > room:
-        text = fitted(text, max(room - 3, 1)) + "..."
-    blanks = " " * (room - cells(text))
+    text = fit(cell.text, max(room, 4), "...")
+    blanks = " " * (room - text_width(text))
     mark = (MARK if cell.marked else " " * len(MARK)) if marks else ""
     return (blanks + text if right else text + blanks) + mark

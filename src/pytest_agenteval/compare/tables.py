@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.columns import ColumnMap, map_columns
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, PythonDiagnosisContext, plural
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, PythonDiagnosisContext
 from pytest_agenteval.compare.diagnosis.diagnose import diagnose
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.ordering import order_indexes, tie_runs
@@ -17,6 +17,7 @@ from pytest_agenteval.compare.python_engine.matching import TooMuchWork
 from pytest_agenteval.compare.result import Comparison, Counts, Diagnosis, MappedColumn, SampleCell, SampleRow
 from pytest_agenteval.compare.sample import MOST_ROWS, sample_rows
 from pytest_agenteval.compare.values.numbers import CLOSE, EXACT, ROUNDED
+from pytest_agenteval.support.text import counted
 from pytest_agenteval.table import Table
 
 PLAIN_CELLS = 1000
@@ -31,7 +32,7 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
     """
     options = options or ComparisonOptions()
     if actual is None:
-        text = f"the agent returned no table; {plural(expected.row_count, 'row')} expected"
+        text = f"the agent returned no table; {counted(expected.row_count, 'row')} expected"
         counts = Counts(expected=expected.row_count)
         return Comparison(False, "no data returned", Diagnosis("no_answer", text), counts=counts)
     if not expected.row_count and not actual.row_count:
@@ -78,7 +79,7 @@ def _ordered_sets(engine: Any, columns: ColumnMap, options: ComparisonOptions) -
 def _empty_answer(expected: Table, options: ComparisonOptions) -> Comparison:
     """An answer without rows; its columns are not looked at."""
     rows = expected.row_count
-    text = f"the answer has no rows, {plural(rows, 'row')} expected"
+    text = f"the answer has no rows, {counted(rows, 'row')} expected"
     sample = tuple(
         SampleRow("missing", number, None, tuple(SampleCell(value, None, True) for value in row))
         for number, row in enumerate(expected.rows(MOST_ROWS), 1)
@@ -236,12 +237,12 @@ class LeniencyCounts:
             unit = f"{options.decimals} decimals"
             if options.significant:
                 unit = f"{options.significant} significant digits"
-            self.leniencies.append(f"`{name}`: rounded to {unit} ({plural(rounded, 'cell')})")
+            self.leniencies.append(f"`{name}`: rounded to {unit} ({counted(rounded, 'cell')})")
         if small:
             self.warnings += (
-                f"`{name}`: {plural(small, 'value')} below 1 matched only after rounding; "
+                f"`{name}`: {counted(small, 'value')} below 1 matched only after rounding; "
                 "set `decimals` or `significant` if small values matter",
             )
         if close:
-            self.leniencies.append(f"`{name}`: within tolerance ({plural(close, 'cell')})")
+            self.leniencies.append(f"`{name}`: within tolerance ({counted(close, 'cell')})")
         return ROUNDED if rounded else CLOSE if close else EXACT

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from pytest_agenteval.errors import DatabaseError, SettingsError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 
 Fields = Mapping[str, Any]
 """The connection's own keys, environment references read."""

@@ -107,10 +107,10 @@ def _target(text: str) -> str:
     scheme, colon, _ = text.partition(":")
     if colon and scheme in TARGETS:
         return text
-    from difflib import get_close_matches
+    from pytest_agenteval.support.text import closest
 
-    near = get_close_matches(scheme.lower(), TARGETS, n=1) if colon else []
-    hint = f" (did you mean {near[0]}:?)" if near else ""
+    near = closest(scheme, TARGETS) if colon else None
+    hint = f" (did you mean {near}:?)" if near else ""
     raise ValueError(f"a target{hint}: {', '.join(filter(None, TARGETS.values()))}")
 
 

@@ -17,7 +17,7 @@ from pytest_agenteval.config.env_references import EnvReferences, Secrets
 from pytest_agenteval.config.toml_nodes import TomlNode, as_node, toml_nodes
 from pytest_agenteval.errors import Problem, SettingsError
 from pytest_agenteval.llm.providers import PRICE_KEYS, Prices, Provider
-from pytest_agenteval.support.faults import closest, did_you_mean
+from pytest_agenteval.support.text import closest, did_you_mean
 from pytest_agenteval.types import MODEL
 
 Kind = Literal["agenteval", "nao", "dazense", "pda"]

@@ -14,7 +14,7 @@ from pytest_agenteval.databases.reference_cache import ReferenceCache
 from pytest_agenteval.databases.snapshots import Isolated, Snapshot, Snapshots, isolated
 from pytest_agenteval.databases.sources import DatabaseSource, source_of
 from pytest_agenteval.errors import DatabaseError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 
 

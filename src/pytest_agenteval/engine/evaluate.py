@@ -31,6 +31,7 @@ from pytest_agenteval.errors import (
     StageError,
 )
 from pytest_agenteval.results.document.verdicts import decide
+from pytest_agenteval.support.text import counted
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
     Answer,
@@ -166,7 +167,7 @@ def references_of(bench: CaseSteps) -> tuple[tuple[Reference, ...], tuple[tuple[
             raise ReferenceFailed("outcome no_data needs a reference that gives no rows; the case has none")
         for reference in whole:
             if reference.table.row_count:
-                rows = f"{reference.table.row_count:,} row{'s' * (reference.table.row_count > 1)}"
+                rows = counted(reference.table.row_count, "row")
                 raise ReferenceFailed(f"outcome no_data, but the reference gives {rows}, expected 0")
     if case.comparison:
         from pytest_agenteval.checks.data import unknown_columns

@@ -20,7 +20,7 @@ from pytest_agenteval.results.document.verdicts import parse_rule
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
 from pytest_agenteval.results.journal.run_folder import RunFolder
-from pytest_agenteval.support.processes import scratch_prefix
+from pytest_agenteval.support.processes import temp_prefix
 from pytest_agenteval.types import Answer, Attempt, CheckResult, Evidence, Extraction, Reference
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, li
     It is read from temporary files: write it inside the ``with``. ``place`` lies in the project whose
     cases are used. Raises ``SettingsError`` for a project that cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as name:
+    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as name:
         folder = RunFolder.reserve(Path(name) / "outputs", datetime.now())
         rescorer = _Rescorer(_run(place, Path(name)))
         with Journal(folder, "main") as journal:

@@ -20,7 +20,7 @@ from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
 from pytest_agenteval.results.journal.run_folder import RunFolder, output_folder
-from pytest_agenteval.support.processes import scratch_prefix
+from pytest_agenteval.support.processes import temp_prefix
 from pytest_agenteval.support.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class Run:
 
     def _new_folder(self) -> RunFolder:
         if not self.process.local:  # on another machine: for snapshots only, the lines travel
-            return RunFolder(Path(tempfile.mkdtemp(prefix=scratch_prefix())), self.process.run_id)
+            return RunFolder(Path(tempfile.mkdtemp(prefix=temp_prefix())), self.process.run_id)
         earlier = self.process.earlier
         if earlier is not None and Path(earlier).is_dir():
             return RunFolder.resume(Path(earlier), self.process.run_id)

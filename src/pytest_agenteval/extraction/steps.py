@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pytest_agenteval.errors import ExtractionFailed
 from pytest_agenteval.extraction.executed_queries import Query, executed_queries
-from pytest_agenteval.extraction.matching import covers
 from pytest_agenteval.extraction.model_extraction import ExtractionLimits, by_json, by_query
+from pytest_agenteval.support.column_names import covers
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, ChatModel, Extraction
 

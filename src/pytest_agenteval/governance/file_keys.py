@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pytest_agenteval.governance.section import FileSection
-from pytest_agenteval.support.faults import closest
+from pytest_agenteval.support.text import closest
 
 CLOSE = 0.75
 """How near (difflib's ratio) an unknown key must be to a known one to be a slip: as in case files."""

@@ -10,7 +10,7 @@ from pytest_agenteval.errors import CheckFailed, Problem
 from pytest_agenteval.governance import file_keys as keys
 from pytest_agenteval.governance.file_keys import check_keys
 from pytest_agenteval.governance.section import FileSection, read_yaml
-from pytest_agenteval.support.faults import closest, did_you_mean
+from pytest_agenteval.support.text import closest, did_you_mean
 
 POLICY = "policies/policy.yml"
 BUNDLES = "datasets/*/dataset.yaml"

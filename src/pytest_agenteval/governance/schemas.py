@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.errors import DatabaseError
-from pytest_agenteval.support.processes import scratch_prefix
+from pytest_agenteval.support.processes import temp_prefix
 
 if TYPE_CHECKING:
     from pytest_agenteval.config.settings import Settings
@@ -24,7 +24,7 @@ def ask_databases(
     notes: list[str] = []
     if not sources:
         return schemas, notes
-    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as folder:
+    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
         databases = Databases(
             sources,
             folder=Path(folder),

@@ -20,7 +20,7 @@ from pytest_agenteval.governance.files import (
     load_governance,
 )
 from pytest_agenteval.governance.section import FileSection
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 
 Schemas = Mapping[str, Mapping[str, Sequence[str]]]
 """Column names by table, by database; only databases that could be asked."""

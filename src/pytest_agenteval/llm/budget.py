@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_agenteval.errors import AgentFailed, BudgetSpent
-from pytest_agenteval.support.shared_state import SharedState, is_alive
+from pytest_agenteval.support.processes import is_alive, pid_of
+from pytest_agenteval.support.shared_state import SharedState
 
 
 @dataclass(slots=True)
@@ -155,7 +156,7 @@ class LedgerTotals:
 
     def forget_the_dead(self) -> None:
         """Give back what processes reserved that are gone."""
-        self.reserved = {key: held for key, held in self.reserved.items() if is_alive(key)}
+        self.reserved = {key: held for key, held in self.reserved.items() if is_alive(pid_of(key))}
 
 
 @dataclass(slots=True)

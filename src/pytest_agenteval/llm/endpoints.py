@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.llm.providers import Prices, Provider
+from pytest_agenteval.support.text import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def _no_address(name: str, word: str, variable: str, providers: Sequence[Provide
             f"an OpenAI-style API and set {variable}_BASE_URL"
         )
     names = sorted({*PROVIDERS, *ALIASES, *(p.provider for p in providers)})
-    close = difflib.get_close_matches(word, names, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    near = closest(word, names)
+    hint = f"did you mean {near!r}? " if near else ""
     return (
         f"model {name!r}: no address is known for provider {word!r}. {hint}Known: {', '.join(names)}; for "
         f"another one give base_url under llm.providers in the project file, or set {variable}_BASE_URL"

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_agenteval.errors import BudgetSpent
-from pytest_agenteval.support.shared_state import SharedState, is_alive
+from pytest_agenteval.support.processes import is_alive, pid_of
+from pytest_agenteval.support.shared_state import SharedState
 
 UNITS: Mapping[str, str] = {
     "tokens": " tokens",
@@ -46,7 +47,7 @@ class FileBudget:
         """Around one attempt. Raises ``BudgetSpent`` when one as large as the largest does not fit."""
         key = f"{os.getpid()}:{next(self._numbers)}"
         with self._store.open() as state:
-            running = [other for other in state.get("running", []) if is_alive(other)]
+            running = [other for other in state.get("running", []) if is_alive(pid_of(other))]
             for name, limit in self._limits.items():
                 used, largest = state.get("used", {}).get(name, 0.0), state.get("largest", {}).get(name, 0.0)
                 # a billionth of slack: ten attempts of 0.1 sum to a little more than 1.0

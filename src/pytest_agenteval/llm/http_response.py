@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Answer, HttpAttempt
 
 SHOWN = 400  # characters of the other side's text in a message
@@ -67,7 +68,7 @@ class HttpResponse:
         kind = self.headers.get("content-type", "").partition(";")[0]
         return (
             f"{self.service} answered HTTP {self.status} with a body that is not JSON"
-            f"{f' ({kind})' if kind else ''}: {_cut(text)!r}"
+            f"{f' ({kind})' if kind else ''}: {cut_line(text, SHOWN)!r}"
         )
 
     def _is_html(self, text: str) -> bool:
@@ -90,8 +91,8 @@ class HttpResponse:
         except ValueError:
             if self._is_html(text):
                 return f"an HTML page{_title(text)}"
-            return _cut(text)
-        return _cut(error_text(value) or text)
+            return cut_line(text, SHOWN)
+        return cut_line(error_text(value) or text, SHOWN)
 
     def failure(self) -> AgentFailed:
         """The error for an answer whose status is not a success."""
@@ -148,9 +149,4 @@ def _moment(text: str) -> float | None:
 def _title(page: str) -> str:
     found = re.search(r"(?is)<title[^>]*>(.*?)</title>", page) or re.search(r"(?is)<h1[^>]*>(.*?)</h1>", page)
     words = " ".join(html.unescape(found.group(1)).split()) if found else ""
-    return f" ({_cut(words)!r})" if words else ""
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN else line[:SHOWN] + " ..."
+    return f" ({cut_line(words, SHOWN)!r})" if words else ""

@@ -105,9 +105,9 @@ class ControllerPlugin:
             import tempfile
 
             from pytest_agenteval.plugin.options import run_of
-            from pytest_agenteval.support.processes import scratch_prefix
+            from pytest_agenteval.support.processes import temp_prefix
 
-            handle, name = tempfile.mkstemp(prefix=scratch_prefix())
+            handle, name = tempfile.mkstemp(prefix=temp_prefix())
             with open(handle, "w", encoding="ascii") as file:
                 file.write(self.run_id)
             self.token = Path(name)

@@ -12,7 +12,7 @@ from pytest_agenteval.plugin.model_warning import untold_agent
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
-from pytest_agenteval.reports.text import fit, one_line
+from pytest_agenteval.support.text import fit, one_line
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case

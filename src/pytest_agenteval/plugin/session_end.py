@@ -113,7 +113,7 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
 
 def _resumed(run: Run, document: Document) -> str:
     """What a resumed run went on with, and how many of its answers are older than it."""
-    from pytest_agenteval.reports.text import counted
+    from pytest_agenteval.support.text import counted
 
     if run.process.earlier is None:
         return ""
@@ -125,7 +125,7 @@ def _resumed(run: Run, document: Document) -> str:
 
 def _budget(run: Run, document: Document) -> str:
     """That a budget is no limit on what nobody knows the price of ('': all is known)."""
-    from pytest_agenteval.reports.text import counted
+    from pytest_agenteval.support.text import counted
 
     answered = [row for row in document.rows if row.answered_at]
     unknown = sum(row.cost is None for row in answered)

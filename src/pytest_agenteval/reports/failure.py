@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
 from pytest_agenteval.engine.evidence import turn_label
-from pytest_agenteval.reports.text import one_line, safe
+from pytest_agenteval.support.text import escape_text, one_line
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
@@ -37,8 +37,8 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
     """The machinery's own words, after the stage that failed."""
     first, *more = (attempt.error or attempt.message).splitlines() or [""]
     stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
-    yield from _cut(textwrap.wrap(safe(stage + first), width, subsequent_indent="  ") or [""])
-    yield from _cut(list(map(safe, more)))
+    yield from _cut(textwrap.wrap(escape_text(stage + first), width, subsequent_indent="  ") or [""])
+    yield from _cut(list(map(escape_text, more)))
 
 
 def _cut(lines: list[str], most: int = 40) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from pytest_agenteval.reports.failure import GATED
-from pytest_agenteval.reports.text import one_line
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
+from pytest_agenteval.support.text import one_line
 
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

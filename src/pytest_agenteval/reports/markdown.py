@@ -16,9 +16,10 @@ from pytest_agenteval.reports.tables import (
     results_sheet,
 )
 from pytest_agenteval.reports.terminal import case_name, last_line
-from pytest_agenteval.reports.text import counted, fit, markdown, one_line, safe
+from pytest_agenteval.reports.text import markdown
 from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.support.text import counted, cut, escape_text, fit, one_line
 
 MANY = 100
 """Rows of a table in markdown; GitHub cuts a step summary at 1 MiB."""
@@ -87,9 +88,8 @@ def _failures(document: Document) -> Iterator[str]:
     for case in wrong[:FAILURES]:
         entry = document.entry(places[id(case.deciding)])
         details = entry.get("details") or {}
-        text = safe(str(details.get("comparison") or entry.get("error") or entry.get("message") or ""))
-        if len(text) > LONGEST:
-            text = text[:LONGEST] + "\n..."
+        text = escape_text(str(details.get("comparison") or entry.get("error") or entry.get("message") or ""))
+        text = cut(text, LONGEST + len("\n..."), "\n...")
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
         yield f"<details><summary>{html.escape(one_line(case_name(case, several)))}</summary>"
         yield from ("", f"{fence}text", text, fence, "", "</details>", "")

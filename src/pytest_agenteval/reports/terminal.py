@@ -19,20 +19,11 @@ from pytest_agenteval.reports.tables import (
     models_of,
     results_sheet,
 )
-from pytest_agenteval.reports.text import (
-    cost_text,
-    counted,
-    fit,
-    one_line,
-    pad,
-    rate_text,
-    time_text,
-    tokens_text,
-    width_of,
-)
+from pytest_agenteval.reports.text import cost_text, rate_text, time_text, tokens_text
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
 from pytest_agenteval.results.document.totals import known_cost, known_tokens
+from pytest_agenteval.support.text import counted, fit, one_line, pad, text_width
 
 VIEWER = ("starlette", "uvicorn")
 """What ``agenteval view`` needs beyond a plain install."""
@@ -88,7 +79,7 @@ def terminal_lines(
 
 def _next(step: str, width: int) -> list[StyledLine]:
     """``next: COMMAND (what it does)``; a long command stands on a line of its own, to be copied whole."""
-    if width_of(step) + len("next: ") <= width or not step.endswith(")"):
+    if text_width(step) + len("next: ") <= width or not step.endswith(")"):
         return [StyledLine(f"next: {step}")]
     command, _, what = step.rpartition(" (")
     return [StyledLine(f"next: {what.removesuffix(')')}:"), StyledLine(f"  {command}")]
@@ -187,7 +178,7 @@ def _models(document: Document, width: int, verbosity: int) -> Iterator[StyledLi
 
 def _blocks(models: Sequence[str], width: int) -> list[Sequence[str]]:
     """The models in groups whose names fit beside each other and a test's name."""
-    each = min(max(map(width_of, models)), 24) + 2
+    each = min(max(map(text_width, models)), 24) + 2
     room = max(1, (width - 20) // each)
     return [models[start : start + room] for start in range(0, len(models), room)]
 
@@ -297,7 +288,7 @@ def _row(cells: Sequence[str], sheet: ReportTable, widths: Sequence[int]) -> str
 
 def _widths(sheet: ReportTable, heads: list[str], cells: list[list[str]], width: int) -> list[int]:
     """Natural widths; flexible columns share what is left, the widest give up first."""
-    natural = [max(map(width_of, column)) for column in zip(heads, *cells, strict=True)]
+    natural = [max(map(text_width, column)) for column in zip(heads, *cells, strict=True)]
     flexible = [n for n, column in enumerate(sheet.columns) if column.flexible]
     over = sum(natural) + 2 * (len(natural) - 1) - width
     while over > 0 and flexible:

@@ -7,10 +7,11 @@ from typing import Any
 
 from pytest_agenteval.reports.markdown import chance_sentence, comment_sections, diff_sentence
 from pytest_agenteval.reports.terminal import StyledLine, case_name
-from pytest_agenteval.reports.text import counted, fit, one_line, rate_text
+from pytest_agenteval.reports.text import rate_text
 from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
+from pytest_agenteval.support.text import counted, fit, one_line
 
 NAMED = 50
 """Changes of one kind named one by one; the rest are counted."""

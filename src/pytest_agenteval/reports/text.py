@@ -1,62 +1,12 @@
-"""Text for people: numbers with units, and text of models made harmless for terminals and markdown."""
+"""Figures with their units, and text made harmless for markdown."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
+from pytest_agenteval.support.text import one_line
+
 _MARKDOWN = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;))")
-
-
-def safe(text: str) -> str:
-    r"""``text`` with control characters, bidi marks and lone surrogates shown as ``\x1b``, ``\u202e``."""
-    return _UNSAFE.sub(_shown, text)
-
-
-def one_line(text: str) -> str:
-    """``text`` made safe, on one line, blanks folded."""
-    return " ".join(safe(text).split())
-
-
-def _shown(hit: re.Match[str]) -> str:
-    code = ord(hit[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-
-def width_of(text: str) -> int:
-    """Terminal columns that ``text`` takes (wide characters two, combining ones none)."""
-    if text.isascii():
-        return len(text)
-    return sum(_width(character) for character in text)
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def fit(text: str, width: int) -> str:
-    """``text`` cut to ``width`` columns, the cut shown as ``…``."""
-    if width_of(text) <= width:
-        return text
-    kept = ""
-    room = max(width - 1, 0)
-    for character in text:
-        room -= _width(character)
-        if room < 0:
-            break
-        kept += character
-    return kept + "…"
-
-
-def pad(text: str, width: int, right: bool = False) -> str:
-    """``text`` filled with blanks to ``width`` columns."""
-    blanks = " " * max(0, width - width_of(text))
-    return blanks + text if right else text + blanks
 
 
 def markdown(text: str) -> str:
@@ -102,8 +52,3 @@ def percent_text(share: float | None) -> str:
 def rate_text(rate: float | None) -> str:
     """``66.7 %`` of a rate 0..100; ``-`` where unknown."""
     return "-" if rate is None else f"{rate:.1f} %"
-
-
-def counted(number: int, word: str, words: str | None = None) -> str:
-    """``1 case``, ``2 cases``."""
-    return f"{number:,} {word if number == 1 else words or word + 's'}"

@@ -1,12 +1,12 @@
-"""Shared by cases, checks and settings: faults with a place, and did-you-mean."""
+"""Faults of a value with the path to it; shared by cases, checks and settings."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.support.text import closest, cut, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -19,33 +19,6 @@ class Fault:
     path: tuple[str | int, ...]
     text: str
     severity: str = "error"
-
-
-def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word nearest to ``word``, if one is near enough (``cutoff`` 0..1, difflib's ratio).
-
-    The same letters in another order are near, however short the word is.
-    """
-    by_lower = {name.lower(): name for name in known}
-    letters = sorted(word.lower())
-    for name in by_lower:
-        if sorted(name) == letters:
-            return by_lower[name]
-    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
-    return by_lower[near[0]] if near else None
-
-
-def close_ones(word: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """At most ``count`` known words near ``word``, the nearest first."""
-    by_lower = {name.lower(): name for name in known}
-    return [by_lower[near] for near in difflib.get_close_matches(word.lower(), by_lower, n=count)]
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``, did you mean 'x'?`` for the nearest known word, else ``; known: a, b, c``."""
-    names = list(known)
-    near = closest(word, names)
-    return f", did you mean {near!r}?" if near else f"; known: {', '.join(sorted(names))}"
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
@@ -81,7 +54,7 @@ def _fault(entry: Any, names: list[str]) -> Fault:
     shown = repr(value)
     if shown in text:
         return Fault(path, f"{label}: {text}")
-    return Fault(path, f"{label}: {text}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+    return Fault(path, f"{label}: {text}, found {cut(shown, 60)}")
 
 
 def label_of(path: tuple[str | int, ...]) -> str:

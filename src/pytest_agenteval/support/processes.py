@@ -1,4 +1,4 @@
-"""Temporary files of ours, named after their process: a later one removes what a killed one left."""
+"""Processes of this machine: whether one runs, and temporary files named after the one that made them."""
 
 from __future__ import annotations
 
@@ -11,35 +11,51 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def scratch_prefix() -> str:
-    """The prefix for this process's temporary files; those of processes that were killed are removed first.
+def is_alive(pid: int) -> bool:
+    """Return whether a process ``pid`` runs on this machine, whoever started it.
 
-    Machine and pid namespace are part of the name: where the folder for temporary files is shared, a pid
-    of elsewhere would say nothing.
+    One that has ended and was not waited for (a zombie) does not run: pytest-xdist leaves a killed
+    worker so, and so do containers whose first process reaps nothing.
     """
-    space = os.path.basename(os.path.realpath("/proc/self/ns/pid"))
-    ours = f"agenteval-{zlib.crc32(f'{platform.node()} {space}'.encode()):08x}-"
-    for entry in Path(tempfile.gettempdir()).glob(f"{ours}*"):
-        pid = entry.name.removeprefix(ours).partition("-")[0]
-        if pid.isdigit() and not alive(int(pid)):
-            shutil.rmtree(entry, ignore_errors=True)
-            with suppress(OSError):  # a file; or somebody else's
-                entry.unlink()
-    return f"{ours}{os.getpid()}-"
-
-
-def alive(pid: int) -> bool:
-    """Whether a process ``pid`` runs on this machine, ours or somebody else's."""
     try:
         os.kill(pid, 0)
-    except OSError as error:  # any other than this: it lives, and is somebody else's
-        return not isinstance(error, ProcessLookupError)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs under another user
+        return True
     return not _is_zombie(pid)
 
 
+def pid_of(key: str) -> int:
+    """Return the process of a ``process:number`` key, as shared files name who holds an entry."""
+    return int(key.partition(":")[0])
+
+
 def _is_zombie(pid: int) -> bool:
-    """Whether it has ended and nobody has asked how, as in containers whose first process never does."""
+    """Return whether the process has exited and its parent has not collected its status."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
     except (OSError, IndexError):  # not Linux, or gone by now
         return False
+
+
+def temp_prefix() -> str:
+    """Return the prefix for temporary files of this process; leftovers of killed processes are removed.
+
+    Machine and pid namespace are part of the name: where the folder for temporary files is shared, the
+    pid of a process elsewhere would say nothing.
+    """
+    namespace = os.path.basename(os.path.realpath("/proc/self/ns/pid"))
+    prefix = f"agenteval-{zlib.crc32(f'{platform.node()} {namespace}'.encode()):08x}-"
+    _remove_leftovers(prefix)
+    return f"{prefix}{os.getpid()}-"
+
+
+def _remove_leftovers(prefix: str) -> None:
+    """Remove the temporary files of processes of this machine that no longer run."""
+    for entry in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        pid = entry.name.removeprefix(prefix).partition("-")[0]
+        if pid.isdigit() and not is_alive(int(pid)):
+            shutil.rmtree(entry, ignore_errors=True)
+            with suppress(OSError):  # a file; or one of another user
+                entry.unlink()

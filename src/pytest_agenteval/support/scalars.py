@@ -22,6 +22,8 @@ def is_null(value: Any) -> bool:
         return bool(value != value)
     if isinstance(value, Decimal):
         return value.is_nan()
+    if kind.__module__ == "numpy" and kind.__name__ != "ndarray":
+        return is_null(plain(value))
     return kind.__name__ in ("NAType", "NaTType")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,17 +37,3 @@ class SharedState:
                 fresh = self._path.with_suffix(".new")
                 fresh.write_text(json.dumps(state))
                 fresh.replace(self._path)
-
-
-def is_alive(key: str) -> bool:
-    """Whether the process of a ``process:number`` key still runs on this machine."""
-    pid = int(key.partition(":")[0])
-    if pid == os.getpid():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

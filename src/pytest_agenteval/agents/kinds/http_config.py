@@ -9,7 +9,7 @@ from typing import Any
 from pytest_agenteval.agents.kinds.http_template import Template, template
 from pytest_agenteval.agents.kinds.json_path import Path, path
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 
 KEYS = (
     "url", "method", "headers", "body", "text", "rows", "columns", "value", "sql", "tool_calls", "tool_call",

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pytest_agenteval.agents.kinds.command import task_to_json
 from pytest_agenteval.agents.kinds.json_path import Path, find, path
 from pytest_agenteval.errors import SettingsError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import Task
 
 HOLE = re.compile(r"\{\{\s*(?P<name>[^{}]+?)\s*\}\}")

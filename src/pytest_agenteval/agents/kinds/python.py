@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.support.faults import did_you_mean
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import Task
 
 Takes = Literal["task", "prompt"]

@@ -22,6 +22,7 @@ from pytest_agenteval.agents.normalize import normalize
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.support.json_codec import answer_from_json, answer_to_json, encode
 from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.support.text import cut
 from pytest_agenteval.types import Answer, Task
 
 
@@ -163,8 +164,7 @@ class ReplayAgent:
 
     def _missing(self, task: Task, model: str | None, attempts: list[int]) -> str:
         shown = task.prompt if task.turns else f"input {task.input!r}"
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
-        what = f"no recorded answer in {self._name} for {shown!r}"
+        what = f"no recorded answer in {self._name} for {cut(shown, 60)!r}"
         if attempts:
             known = ", ".join(map(str, attempts))
             return f"{what}, attempt {task.attempt} (recorded: {known}); --agent-replay-wrap repeats those"

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_agenteval.databases import Database
 from pytest_agenteval.errors import DatabaseError
-from pytest_agenteval.support.faults import did_you_mean
 from pytest_agenteval.support.json_codec import encode, safe_str
+from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 
 SHOWN_ROWS = 50

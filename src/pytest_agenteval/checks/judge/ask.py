@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_agenteval.checks.tool_arguments import arguments
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, JudgeFailed
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import ChatModel, Evidence, Services, ToolCall, Usage
 
@@ -84,9 +85,7 @@ def _ask(
     try:
         value, rationale = read(completion.text)
     except ValueError as error:
-        shown = " ".join(completion.text.split())
-        shown = shown if len(shown) <= 120 else shown[:117] + "..."
-        raise JudgeFailed(f"judge {judge.name} replied {shown!r}: {error}") from None
+        raise JudgeFailed(f"judge {judge.name} replied {cut_line(completion.text, 120)!r}: {error}") from None
     return JudgeReply(value, rationale, completion.usage, completion.cost)
 
 

@@ -90,7 +90,7 @@ class SqlCheck(Check):
     @classmethod
     def _dialect_exists(cls, value: str | None) -> str | None:
         from pytest_agenteval.checks.sql.parsing import known_dialects
-        from pytest_agenteval.support.faults import did_you_mean
+        from pytest_agenteval.support.text import did_you_mean
 
         if value is not None and value.lower() not in known_dialects():
             raise ValueError(f"unknown dialect {value!r}{did_you_mean(value, known_dialects())}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_agenteval.checks.sql import rules
 from pytest_agenteval.checks.sql.rules import Call, ColumnRules, ExecutedStatement, examine
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Evidence
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def refuse_unread(evidence: Evidence, check: str) -> None:
         return
     names = list(dict.fromkeys(call.tool for call in evidence.unread))
     tools = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'}"
-    sql = " ".join(evidence.unread[0].sql.split())
-    shown = sql if len(sql) <= SHOWN else sql[: SHOWN - 3] + "..."
+    shown = cut_line(evidence.unread[0].sql, SHOWN)
     raise CheckFailed(
         f"{check}: nothing was checked: {tools} called with SQL ({shown}), and nothing says whether that "
         "ran; name the tools that run SQL in agenteval_sql_tools"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.checks.sql.filters_and_joins import wanted_filter
 from pytest_agenteval.checks.sql.names import Schema, has_column, listed, parts, split_column
-from pytest_agenteval.support.faults import closest
+from pytest_agenteval.support.text import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_agenteval.checks.sql.check import SqlCheck
@@ -25,9 +25,10 @@ def unknown_names(check: SqlCheck, schema: Schema) -> list[str]:
         known = listed(table, schema)
         if known is None and not any(part in _CATALOGUES for part in parts(table)):
             tables = schema if "." in table else [name.rpartition(".")[2] for name in schema]
-            found.append(f"sql: {field}: the database has no table {table!r}{_near(table, tables)}")
+            near = did_you_mean(table, tables, otherwise="")
+            found.append(f"sql: {field}: the database has no table {table!r}{near}")
         elif known is not None and column is not None and not has_column(schema[known], column):
-            near = _near(column, schema[known])
+            near = did_you_mean(column, schema[known], otherwise="")
             found.append(f"sql: {field}: table {known} has no column {column!r}{near}")
     return list(dict.fromkeys(found))
 
@@ -45,8 +46,3 @@ def _names(check: SqlCheck) -> Iterator[tuple[str, str, str | None]]:
                 yield from ((field, table, wanted.column) for wanted in wanted_filter(table, text, None))
     for side in (side for pair in check.allowed_joins or () for side in pair):
         yield "allowed_joins", *split_column(side)
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    near = closest(word, known)
-    return f", did you mean {near!r}?" if near else ""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import accumulate, product
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.context import PythonDiagnosisContext, number_of, numbers_of, plural
+from pytest_agenteval.compare.diagnosis.context import PythonDiagnosisContext, number_of, numbers_of
 from pytest_agenteval.compare.diagnosis.one_column import MOMENTS, aligned, found
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
@@ -24,6 +24,7 @@ from pytest_agenteval.compare.values.numbers import (
     shown_decimals,
 )
 from pytest_agenteval.compare.values.temporal import DAY, SECOND
+from pytest_agenteval.support.text import counted
 
 FACTORS = tuple(Fraction(f) for f in (100, 1000, 10**6, 10**9, 60, 3600))
 _SHORT = Context(prec=40, Emax=999999, Emin=-999999)
@@ -111,7 +112,7 @@ def _cut(scene: PythonDiagnosisContext, position: int, word: str, modes: Sequenc
             continue
         if _agrees(scene, position, cut.__getitem__, EQUAL):
             how = "rounded" if word == "rounded" else "cut, not rounded,"
-            unit = plural(places, "decimal") if places > 0 else f"multiples of {10**-places:,}"
+            unit = counted(places, "decimal") if places > 0 else f"multiples of {10**-places:,}"
             if not places:
                 unit = "whole numbers"
             text = f"`{scene.name(position)}`: {how} to {unit}"
@@ -298,7 +299,7 @@ def date_shift(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None
     if not gap or gap % DAY:
         return None
     days = gap // DAY
-    text = f"`{scene.name(position)}`: every date is off by {days:+,} day" + ("" if abs(days) == 1 else "s")
+    text = f"`{scene.name(position)}`: every date is off by {days:+,} {'day' if abs(days) == 1 else 'days'}"
     return found(scene, position, "date_shift", text, days=days)
 
 

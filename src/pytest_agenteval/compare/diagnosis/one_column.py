@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.context import PythonDiagnosisContext, plural, unreadable
+from pytest_agenteval.compare.diagnosis.context import PythonDiagnosisContext, unreadable
 from pytest_agenteval.compare.python_engine.matching import PairedColumn, pair_bag
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.canonical import clean_text, label
 from pytest_agenteval.compare.values.cells import NUMBER, Cell, ColumnReading, read_cell
 from pytest_agenteval.compare.values.numbers import as_float, shortest
 from pytest_agenteval.support.scalars import NULL_WORDS, is_nan, is_null, plain
-from pytest_agenteval.support.text import shown as text_of
-from pytest_agenteval.support.text import visible
+from pytest_agenteval.support.text import counted, cut, escape_line
+from pytest_agenteval.support.text import show_value as text_of
 
 MOMENTS = ("date", "timestamp", "instant")
 
@@ -46,7 +46,7 @@ def shown(value: Any) -> str:
     """A value in a sentence: short, text in quotes."""
     value = plain(value)
     if isinstance(value, str):
-        return visible(repr(value if len(value) <= 40 else value[:37] + "..."))
+        return escape_line(repr(cut(value, 40)))
     if isinstance(value, (int, float)) and not isinstance(value, bool) and not is_null(value):
         return label(value)[:60]
     return text_of(value, 40)
@@ -76,7 +76,7 @@ def found(scene: PythonDiagnosisContext, position: int, word: str, text: str, **
     sample = example(scene, position)
     count = differing(scene, position)
     proof = {"rows": scene.expected_rows, "differing": count, **proof}
-    rows = f"{count:,} of {plural(scene.expected_rows, 'row')}{scene.scope}"
+    rows = f"{count:,} of {counted(scene.expected_rows, 'row')}{scene.scope}"
     full = f"{text} ({rows}; {sample})" if sample else f"{text} ({rows})"
     return Diagnosis(word, full, (scene.name(position),), proof)
 
@@ -100,7 +100,7 @@ def type_(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
         return None
     value = scene.raw(position)[1][rows[0]]
     text = (
-        f"`{scene.name(position)}`: {plural(len(rows), 'value')} cannot be read as {_kind(scene, position)}"
+        f"`{scene.name(position)}`: {counted(len(rows), 'value')} cannot be read as {_kind(scene, position)}"
     )
     return found(scene, position, "type", f"{text}, such as {shown(value)}", unreadable=len(rows))
 
@@ -116,7 +116,7 @@ def date_format(scene: PythonDiagnosisContext, position: int) -> Diagnosis | Non
     if not rows:
         return None
     value = scene.raw(position)[1][rows[0]]
-    text = f"`{scene.name(position)}`: {plural(len(rows), 'value')} not written as YYYY-MM-DD"
+    text = f"`{scene.name(position)}`: {counted(len(rows), 'value')} not written as YYYY-MM-DD"
     return found(scene, position, "date_format", f"{text}, such as {shown(value)}", unreadable=len(rows))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pytest_agenteval.compare.alignment import Alignment, key_positions
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, plural
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext
 from pytest_agenteval.compare.diagnosis.one_column import shown
 from pytest_agenteval.compare.diagnosis.shape import rows_differ_text
 from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.support.text import counted
 
 MOST_SWAPS = 200
 DIMENSIONS = ("text", "date", "timestamp", "instant", "uuid", "time")
@@ -42,7 +43,7 @@ def duplicate_counts(scene: DiagnosisContext, alignment: Alignment) -> Diagnosis
     if scene.distinct(True) == size and scene.distinct(False) == size:
         return None  # rows only near each other, none repeated
     text = (
-        f"every answered row is an expected one, but {plural(len(scene.lost), 'row')} of {size:,} "
+        f"every answered row is an expected one, but {counted(len(scene.lost), 'row')} of {size:,} "
         "should be another: rows repeated in their place"
     )
     return Diagnosis("duplicate_counts", text, (), {"rows": len(scene.lost)})
@@ -57,7 +58,7 @@ def rows_scrambled(scene: DiagnosisContext, alignment: Alignment) -> Diagnosis |
         return None
     text = (
         f"every column holds the expected values, but {len(scene.lost):,} of "
-        f"{plural(scene.expected_rows, 'row')} combine them differently"
+        f"{counted(scene.expected_rows, 'row')} combine them differently"
     )
     return Diagnosis("rows_scrambled", text, (), {"rows": len(scene.lost)})
 
@@ -71,7 +72,7 @@ def bounded(scene: DiagnosisContext, alignment: Alignment) -> Diagnosis | None:
             if scene.columns.how.get(e, "likeness") == "likeness"
         )
         text = (
-            f"{plural(len(names), 'expected column')} without a partner by name look too much alike to be "
+            f"{counted(len(names), 'expected column')} without a partner by name look too much alike to be "
             "assigned by value: name them as in the reference, or use column_aliases"
         )
         return Diagnosis("ambiguous_columns", text, names, {"columns": len(names)})
@@ -102,7 +103,7 @@ def values_differ(scene: DiagnosisContext, alignment: Alignment) -> Diagnosis:
     names = [scene.name(position) for position in alignment.differing]
     count = alignment.sizes[0]
     if not names:
-        text = f"{plural(max(alignment.sizes[1:]), 'row')} without a partner"
+        text = f"{counted(max(alignment.sizes[1:]), 'row')} without a partner"
         return Diagnosis("values_differ", text, (), {"rows": count})
     e, a = alignment.changed[0]
     position = next(i for i in alignment.differing if scene.differ(i, [(e, a)])[0])
@@ -112,7 +113,8 @@ def values_differ(scene: DiagnosisContext, alignment: Alignment) -> Diagnosis:
     )
     text = (
         f"{' and '.join(f'`{name}`' for name in names[:3])}{' and more' if len(names) > 3 else ''} "
-        f"{'differs' if len(names) == 1 else 'differ'} in {count:,} of {plural(scene.expected_rows, 'row')}: "
+        f"{'differs' if len(names) == 1 else 'differ'} in {count:,} of "
+        f"{counted(scene.expected_rows, 'row')}: "
         f"expected {shown(values[0])}, got {shown(values[1])}" + (f" where {where}" if where else "")
     )
     return Diagnosis("values_differ", text, tuple(names), {"rows": count, "columns": names})

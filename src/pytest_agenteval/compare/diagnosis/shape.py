@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.columns import normal
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed, number_of, plural
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed, number_of
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.numbers import NO, Number, NumberRule
 from pytest_agenteval.compare.values.sql_types import kind_of, kind_of_values
+from pytest_agenteval.support.column_names import fold_name
+from pytest_agenteval.support.text import counted
 
 LIMITS = (5, 10, 20, 40, 50, 100, 500, 1000)
 SUM_RULE = NumberRule(rtol=1e-6, atol=1e-9, decimals=None)
@@ -20,7 +21,7 @@ def extra_column(scene: DiagnosisContext) -> Diagnosis | None:
     if scene.options.extra_columns != "forbid" or not scene.columns.extra:
         return None
     names = [scene.actual.columns[a].name for a in scene.columns.extra]
-    text = f"{plural(len(names), 'column')} too many: {listed(names)}; extra columns are forbidden"
+    text = f"{counted(len(names), 'column')} too many: {listed(names)}; extra columns are forbidden"
     return Diagnosis("extra_column", text, (), {"extra": names})
 
 
@@ -42,7 +43,7 @@ def wrong_grain(scene: DiagnosisContext) -> Diagnosis | None:
             parts = [f"no {listed(names)}"] if names else []
             parts += [f"grouped by {listed(more)} as well"] if more else []
             text = (
-                f"{plural(scene.actual_rows, 'row')} where {scene.expected_rows:,} are expected, but "
+                f"{counted(scene.actual_rows, 'row')} where {scene.expected_rows:,} are expected, but "
                 f"`{scene.name(position)}` sums to {_shown(total)} in both: other grain ({'; '.join(parts)})"
             )
             proof = {"sum": _shown(total), "missing": names, "added": more}
@@ -66,9 +67,9 @@ def _shown(number: Number) -> str:
 def pivoted(scene: DiagnosisContext) -> Diagnosis | None:
     """The labels of one expected column stand as headers of the answer."""
     es, as_ = scene.loose()
-    headers = {normal(scene.actual.columns[a].name) for a in as_}
+    headers = {fold_name(scene.actual.columns[a].name) for a in as_}
     for e in es:
-        values = {normal(text) for text in scene.labels(True, e)}
+        values = {fold_name(text) for text in scene.labels(True, e)}
         if values and values <= headers and (len(values) > 1 or len(es) > 1):
             name = scene.expected.columns[e].name
             text = f"the values of `{name}` are columns in the answer: pivoted"
@@ -79,11 +80,11 @@ def pivoted(scene: DiagnosisContext) -> Diagnosis | None:
 def transposed(scene: DiagnosisContext) -> Diagnosis | None:
     """The expected headers stand as values in one column of the answer."""
     es, as_ = scene.loose()
-    names = {normal(scene.expected.columns[e].name) for e in es}
+    names = {fold_name(scene.expected.columns[e].name) for e in es}
     if len(names) < 2 and not (names and len(es) == len(scene.expected.columns)):
         return None
     for a in as_:
-        values = {normal(text) for text in scene.labels(False, a)}
+        values = {fold_name(text) for text in scene.labels(False, a)}
         if names <= values:
             name = scene.actual.columns[a].name
             text = f"the expected columns are values of the answer's `{name}`: transposed"
@@ -98,7 +99,7 @@ def missing_column(scene: DiagnosisContext) -> Diagnosis | None:
         return None
     names = tuple(scene.expected.columns[e].name for e in scene.columns.missing)
     left = [scene.actual.columns[a].name for a in scene.columns.extra]
-    text = f"{plural(len(names), 'expected column')} not in the answer: {listed(names)}"
+    text = f"{counted(len(names), 'expected column')} not in the answer: {listed(names)}"
     if left and scene.options.columns == "auto":
         text += f"; no value fits in what is left over: {listed(left)}"
     elif left:
@@ -136,7 +137,7 @@ def truncated_by_limit(scene: DiagnosisContext) -> Diagnosis | None:
     if len(scene.spare) or scene.actual_rows >= scene.expected_rows or scene.actual_rows not in LIMITS:
         return None
     text = (
-        f"{scene.actual_rows:,} of {plural(scene.expected_rows, 'row')}, the rest missing: "
+        f"{scene.actual_rows:,} of {counted(scene.expected_rows, 'row')}, the rest missing: "
         f"looks like LIMIT {scene.actual_rows}"
     )
     return Diagnosis(
@@ -150,7 +151,7 @@ def rows_missing(scene: DiagnosisContext) -> Diagnosis | None:
         return None
     if not scene.unknown(scene.lost, True):
         return None
-    text = f"{plural(len(scene.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
+    text = f"{counted(len(scene.lost), 'row')} of {scene.expected_rows:,} missing, the others are right"
     return Diagnosis("rows_missing", text, (), {"missing": len(scene.lost), "expected": scene.expected_rows})
 
 
@@ -160,9 +161,9 @@ def rows_extra(scene: DiagnosisContext) -> Diagnosis | None:
         return None
     if scene.expected_rows and not scene.unknown(scene.spare, False):
         return None
-    text = f"{plural(len(scene.spare), 'row')} too many; all {scene.expected_rows:,} expected rows are there"
+    text = f"{counted(len(scene.spare), 'row')} too many; all {scene.expected_rows:,} expected rows are there"
     if not scene.expected_rows:
-        text = f"{plural(scene.actual_rows, 'row')} where none is expected"
+        text = f"{counted(scene.actual_rows, 'row')} where none is expected"
     return Diagnosis("rows_extra", text, (), {"extra": len(scene.spare), "expected": scene.expected_rows})
 
 
@@ -189,7 +190,7 @@ def duplicates(scene: DiagnosisContext) -> Diagnosis | None:
     fewer = scene.actual_rows < size
     word = "duplicates_missing" if fewer else "duplicates_extra"
     text = (
-        f"the same {plural(distinct, 'distinct row')}, but {scene.actual_rows:,} of them where "
+        f"the same {counted(distinct, 'distinct row')}, but {scene.actual_rows:,} of them where "
         f"{size:,} are expected: {'DISTINCT too much' if fewer else 'rows repeated'}"
     )
     return Diagnosis(word, text, (), {"distinct": distinct, "expected": size, "actual": scene.actual_rows})
@@ -205,8 +206,8 @@ def rows_differ(scene: DiagnosisContext) -> Diagnosis | None:
 def rows_differ_text(scene: DiagnosisContext, lost: int, spare: int) -> Diagnosis:
     """The words for rows that stand on one side only, on both sides."""
     text = (
-        f"{lost:,} of {plural(scene.expected_rows, 'expected row')} not in the answer, "
-        f"{spare:,} of {plural(scene.actual_rows, 'answered row')} not expected"
+        f"{lost:,} of {counted(scene.expected_rows, 'expected row')} not in the answer, "
+        f"{spare:,} of {counted(scene.actual_rows, 'answered row')} not expected"
     )
     proof: dict[str, Any] = {"missing": lost, "extra": spare}
     return Diagnosis("rows_differ", text, (), proof)

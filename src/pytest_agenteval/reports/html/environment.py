@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from pytest_agenteval.reports.html import charts, markup
 from pytest_agenteval.reports.html.run_view import short_time
-from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, safe, tokens_text
+from pytest_agenteval.reports.text import cost_text, percent_text, rate_text, tokens_text
 from pytest_agenteval.results.document.totals import known_cost
+from pytest_agenteval.support.text import counted, escape_text
 
 
 def make_environment() -> Environment:
@@ -47,7 +48,7 @@ def _finalize(value: Any) -> Any:
     """``None`` is nothing; text of whatever origin loses its control characters."""
     if value is None:
         return ""
-    return value if isinstance(value, Markup) else safe(str(value))
+    return value if isinstance(value, Markup) else escape_text(str(value))
 
 
 def moment_text(stamp: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_agenteval.compare.render import shown
+from pytest_agenteval.support.text import show_value
 from pytest_agenteval.table import Table
 
 CELL = 500
@@ -67,7 +67,7 @@ def grid_cell(value: Any, mark: str = "") -> GridCell:
     """A value for a cell."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     number = number or type(value).__name__ == "Decimal"
-    return GridCell(shown(value, CELL), value is None, number, mark)
+    return GridCell(show_value(value, CELL), value is None, number, mark)
 
 
 def grid_of(table: Table | None, limit: int, total: int | None = None, marks: Any = None) -> Grid | None:

@@ -9,7 +9,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from pytest_agenteval.reports.text import safe
+from pytest_agenteval.support.text import escape_text
 
 LONGEST_SQL = 20_000
 """Characters of a statement that is formatted; a longer one is shown as it is."""
@@ -36,7 +36,7 @@ _KEYWORDS = """
 
 def markdown_markup(text: str) -> Markup:
     """Markdown of a model as HTML: no HTML of its own, no images, links to http(s) only."""
-    shown = safe(text[:LONGEST_MARKDOWN])
+    shown = escape_text(text[:LONGEST_MARKDOWN])
     return Markup(_markdown().render(shown))
 
 
@@ -81,7 +81,7 @@ def formatted_sql(sql: str) -> str:
 
 def sql_markup(sql: str) -> Markup:
     """A statement formatted, its keywords, texts, numbers and comments marked."""
-    text = safe(formatted_sql(sql))
+    text = escape_text(formatted_sql(sql))
     keywords = frozenset(_KEYWORDS.split())
     parts: list[Markup] = []
     at = 0
@@ -105,7 +105,7 @@ def _marked(kind: str, text: str, keywords: frozenset[str]) -> Markup:
 
 def ticks_markup(text: str) -> Markup:
     """A sentence of ours: what stands between backticks as code."""
-    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(safe(str(text))))))
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(escape_text(str(text))))))
 
 
 def json_text(value: Any, limit: int = 200_000) -> str:

@@ -17,11 +17,12 @@ from pytest_agenteval.reports.html.filters import (
     paged,
 )
 from pytest_agenteval.reports.tables import STATUS, model_sheet
-from pytest_agenteval.reports.text import cost_text, counted, percent_text, rate_text, time_text, tokens_text
+from pytest_agenteval.reports.text import cost_text, percent_text, rate_text, time_text, tokens_text
 from pytest_agenteval.results.analysis import statistics
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
 from pytest_agenteval.results.document.totals import known_cost, known_tokens, mean_per_attempt
+from pytest_agenteval.support.text import counted
 
 MATRIX = 200
 """Tests in the matrix of a page."""

@@ -14,6 +14,7 @@ from pytest_agenteval.results.document.load import past_runs, read_document
 from pytest_agenteval.results.document.overrides import with_overrides
 from pytest_agenteval.results.document.rows import CaseKey, CaseRow
 from pytest_agenteval.results.document.totals import pass_rate
+from pytest_agenteval.support.text import cut_line
 
 SIGNIFICANT = 0.05
 CRITICAL = "critical"
@@ -143,8 +144,7 @@ def _named(word: str, cases: Sequence[CaseRow]) -> str:
 
 def _named_with_why(case: CaseRow) -> str:
     name = f"{case.key[1]} [{case.key[2]}]" if case.key[2] else case.key[1]
-    why = " ".join(case.why.split())
-    return f"{name} ({why if len(why) <= WHY else why[: WHY - 1] + '…'})"
+    return f"{name} ({cut_line(case.why, WHY, '…')})"
 
 
 @dataclass(frozen=True, slots=True)

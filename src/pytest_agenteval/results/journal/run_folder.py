@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_agenteval.support.processes import alive
+from pytest_agenteval.support.processes import is_alive
 
 RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
 SESSION = "session.json"
@@ -142,7 +142,7 @@ class RunFolder:
         if session.get("host") != platform.node():
             return None
         askers = (int(p.name) for p in _entries(self.path / COPIES / "pids") if p.name.isdigit())
-        return any(alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
+        return any(is_alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
 
 
 def run_folders(output_dir: Path) -> list[Path]:
