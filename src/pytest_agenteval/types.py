@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 if TYPE_CHECKING:
     from pytest_agenteval.table import Table
@@ -18,6 +18,10 @@ Stage = Literal["reference", "agent", "extraction", "comparison", "checks", "tim
 Outcome = Literal["answer", "refuse", "clarify", "no_data"]
 Severity = Literal["fail", "warn"]
 CallStatus = Literal["ok", "error"]
+
+NaoKind = Literal["nao", "dazense", "pda"]
+"""nao and the programs made of it: same server, same project file, each under its own name."""
+NAO_KINDS: tuple[NaoKind, ...] = get_args(NaoKind)
 
 MODEL = re.compile(r"[^\s:,]+:\S+")
 """A model as it is written everywhere: ``provider:model``."""

@@ -14,10 +14,11 @@ import pytest
 import sqlalchemy
 import sqlglot
 
-from pytest_agenteval.databases import Databases, redacted, sources
+from pytest_agenteval.databases import Databases, sources
 from pytest_agenteval.databases import sqlalchemy_engine as alchemy
 from pytest_agenteval.databases.limits import decimal_type, type_of
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support.redaction import url_without_secrets
 
 
 def opened(tmp_path: Path, sources: dict[str, Any], **options: Any) -> Databases:
@@ -91,7 +92,7 @@ def test_what_is_no_database(tmp_path: Path, value: Any, text: str):
     ],
 )
 def test_passwords_are_not_shown(url: str, shown: str):
-    assert redacted(url) == shown
+    assert url_without_secrets(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def test_a_repository_without_cases(tmp_path: Path) -> None:
         for name in (
             "plugin", "plugin.options", "plugin.items", "plugin.controller", "plugin.planning",
             "plugin.hookspecs",
-            "plugin.collection", "config", "config.options", "types", "cases", "cases.discovery",
+            "plugin.collection", "config", "config.options", "types", "cases", "cases.discovery", "support",
+            "support.files",
         )
     }  # fmt: skip
 

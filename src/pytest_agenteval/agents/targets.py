@@ -10,6 +10,7 @@ from pytest_agenteval.agents.kinds.python import adapt
 from pytest_agenteval.config.options import TARGETS
 from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.support.text import did_you_mean
+from pytest_agenteval.types import NAO_KINDS
 
 __all__ = ["SCHEMES", "AgentContext", "RunnableAgent", "RunsTask", "adapt", "make_agent",
            "unsupported"]  # fmt: skip
@@ -20,9 +21,7 @@ SCHEMES: Mapping[str, str] = {
     "http": "http",
     "https": "http",
     "replay": "replay",
-    "nao": "nao",
-    "dazense": "nao",
-    "pda": "nao",
+    **dict.fromkeys(NAO_KINDS, "nao"),
     "llm": "sql_analyst",
 }
 """Scheme -> its module in ``agents.kinds``, which has ``build(target, context) -> RunnableAgent``."""

@@ -13,6 +13,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
+from pytest_agenteval.support.files import below, shown_path
+
 SUFFIXES = (".yml", ".yaml")
 _SKIPPED = frozenset(("_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "__pycache__"))
 # document.ASKING, as bytes
@@ -49,7 +51,7 @@ def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = Fa
         return None
     if path.name.startswith("dataset.") and path.parent.parent.name == "datasets":
         return FileClaim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
-    if named or any(fnmatch(_relative(path, root), glob) for glob in globs):
+    if named or any(fnmatch(shown_path(path, root), glob) for glob in globs):
         return FileClaim("cases", strict=True)
     if globs or "tests" not in (*_folders(path, root), root.name):
         return None
@@ -111,10 +113,5 @@ def visible_files(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in files)
 
 
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-
-
 def _folders(path: Path, root: Path) -> tuple[str, ...]:
-    inside = path.relative_to(root) if path.is_relative_to(root) else path
-    return inside.parts[:-1]
+    return below(path, root).parts[:-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pytest_agenteval.errors import SettingsError
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import close_ones
 
 SHOWN = 20
@@ -61,7 +62,7 @@ def _matching(cases: Sequence[C], word: str, root: Path) -> list[C]:
     if inside := [case for case in cases if _in_folder(case, word, root)]:
         return inside
     if exact := [case for case in cases if word in _names(case, root)]:
-        files = list(dict.fromkeys(_shown(case, root) for case in exact))
+        files = list(dict.fromkeys(shown_path(case.path, root) for case in exact))
         if len(files) > 1:
             raise SettingsError(
                 f"--agent-select: {word!r} is in {len(files)} files: {', '.join(files)}; give the path of one"
@@ -81,7 +82,7 @@ def _in_folder(case: Selectable, word: str, root: Path) -> bool:
     wanted = tuple(part for part in word.split("/") if part not in ("", "."))
     if not wanted:
         return False
-    parts = Path(_shown(case, root)).parts[:-1]
+    parts = Path(shown_path(case.path, root)).parts[:-1]
     return any(parts[i : i + len(wanted)] == wanted for i in range(len(parts) - len(wanted) + 1))
 
 
@@ -91,22 +92,17 @@ def _words(case: Selectable) -> tuple[str, ...]:
 
 def _names(case: Selectable, root: Path) -> tuple[str, ...]:
     """Everything that names the case exactly: its names, and its file's path in part or whole."""
-    path = Path(_shown(case, root))
+    path = Path(shown_path(case.path, root))
     tails = ["/".join(path.parts[i:]) for i in range(len(path.parts))]
     paths = [*tails, *(tail.removesuffix(path.suffix) for tail in tails)]
     return (*_words(case), *paths, *(f"{tail}::{case.id}" for tail in tails))
-
-
-def _shown(case: Selectable, root: Path) -> str:
-    inside = case.path.relative_to(root) if case.path.is_relative_to(root) else case.path
-    return inside.as_posix()
 
 
 def _unknown(cases: Sequence[Selectable], word: str, root: Path) -> str:
     names = list(dict.fromkeys(case.name for case in cases))
     if not names:
         return f"--agent-select: no case is called {word!r}: there are no cases"
-    folders = {part for case in cases for part in Path(_shown(case, root)).parts[:-1]}
+    folders = {part for case in cases for part in Path(shown_path(case.path, root)).parts[:-1]}
     near = close_ones(word, [*names, *(case.path.stem for case in cases), *folders])
     hint = f", did you mean {' or '.join(repr(name) for name in near)}?" if near else "."
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

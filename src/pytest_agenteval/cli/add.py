@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.errors import AgentEvalError
+from pytest_agenteval.support.files import shown_path
 
 if TYPE_CHECKING:
     from pytest_agenteval.results.document.document import Document
@@ -75,8 +76,7 @@ def _folder(arguments: argparse.Namespace, beside: str | None = None) -> Path:
 
 
 def _shown(place: Path) -> str:
-    here = Path.cwd()
-    return str(place.relative_to(here) if place.is_relative_to(here) else place)
+    return shown_path(place, Path.cwd())
 
 
 def _add_conversations(arguments: argparse.Namespace) -> int:

@@ -14,14 +14,13 @@ from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
 from pytest_agenteval.support.text import counted
+from pytest_agenteval.types import NAO_KINDS
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.loader import LoadedFile
     from pytest_agenteval.cases.model import Case, ParsedCheck, Turn
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.support.faults import Fault
-
-IGNORE_FILES = {"nao": ".naoignore", "dazense": ".dazenseignore", "pda": ".pdaignore"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,10 +192,10 @@ def _target(place: ProjectLocation) -> Iterator[Problem]:
 
 def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
     """A warning for each folder of cases that an agent of the project may read."""
-    name = IGNORE_FILES.get(place.project.kind or "")
-    if name is None:
+    kind = place.project.kind
+    if kind not in NAO_KINDS:
         return []
-    path = place.root / name
+    path = place.root / f".{kind}ignore"
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     inside = [case.path.relative_to(place.root) for case in cases if case.path.is_relative_to(place.root)]
     folders = sorted({parts[0] for parts in (entry.parts for entry in inside) if len(parts) > 1})

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_agenteval.cases.yaml_reader import Node, Reader
 from pytest_agenteval.errors import SettingsError, VariableMissing
+from pytest_agenteval.support.files import shown_path
 
 _PATTERN = re.compile(r"\$?\{\{\s*(?P<how>env|aws|k8s)\(\s*['\"](?P<what>[^'\"\n]+)['\"]\s*\)\s*\}\}")
 _OPEN, _FILL = "\ue000", "\ue001"
@@ -69,8 +70,7 @@ class EnvReferences:
 
     def place(self, node: Node) -> str:
         """``nao_config.yaml:12``."""
-        shown = self.path.relative_to(self.root) if self.path.is_relative_to(self.root) else self.path
-        return f"{shown.as_posix()}:{node.start_mark.line + 1}"
+        return f"{shown_path(self.path, self.root)}:{node.start_mark.line + 1}"
 
     def inside(self, node: Node) -> bool:
         """Whether a scalar holds a reference."""

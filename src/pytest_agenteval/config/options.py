@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pytest_agenteval.types import MODEL
+from pytest_agenteval.types import MODEL, NAO_KINDS
 
-TARGETS = {
+TARGETS: Mapping[str, str] = {
     "python": "python:pkg.mod:name",
     "command": "command:PROGRAM",
     "http": "http:URL",
     "https": "",
-    "nao": "nao:URL",
-    "dazense": "dazense:URL",
-    "pda": "pda:URL",
+    **{kind: f"{kind}:URL" for kind in NAO_KINDS},
     "llm": "llm:",
     "replay": "replay:FILE",
 }

@@ -18,15 +18,11 @@ from pytest_agenteval.config.toml_nodes import TomlNode, as_node, toml_nodes
 from pytest_agenteval.errors import Problem, SettingsError
 from pytest_agenteval.llm.providers import PRICE_KEYS, Prices, Provider
 from pytest_agenteval.support.text import closest, did_you_mean
-from pytest_agenteval.types import MODEL
+from pytest_agenteval.types import MODEL, NAO_KINDS, NaoKind
 
-Kind = Literal["agenteval", "nao", "dazense", "pda"]
+Kind = Literal["agenteval"] | NaoKind
 
-FOREIGN: Mapping[str, Kind] = {
-    "nao_config.yaml": "nao",
-    "dazense_config.yaml": "dazense",
-    "pda_config.yaml": "pda",
-}
+FOREIGN: Mapping[str, Kind] = {f"{kind}_config.yaml": kind for kind in NAO_KINDS}
 """Other programs' project files, in the order they are looked for."""
 
 KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files")

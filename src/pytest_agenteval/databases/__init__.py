@@ -14,6 +14,5 @@ from __future__ import annotations
 from pytest_agenteval.databases.database import Database, Databases
 from pytest_agenteval.databases.select_only import outermost_order_by
 from pytest_agenteval.databases.snapshots import Isolated
-from pytest_agenteval.databases.sources import redacted
 
-__all__ = ["Database", "Databases", "Isolated", "outermost_order_by", "redacted"]
+__all__ = ["Database", "Databases", "Isolated", "outermost_order_by"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 from pytest_agenteval.databases import codec as serial
 from pytest_agenteval.databases.snapshots import locked
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support.files import write_atomic
 from pytest_agenteval.table import Table
 
 _KEPT_CELLS = 5_000_000
@@ -86,9 +86,7 @@ def _write(path: Path, found: Table | str) -> None:
         data = _ERROR + json.dumps(found).encode() if isinstance(found, str) else _OK + serial.dump(found)
     except serial.NotSerialisable:
         return
-    partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-    partial.write_bytes(data)
-    partial.replace(path)
+    write_atomic(path, data)
 
 
 def _cells(found: Table | str) -> int:

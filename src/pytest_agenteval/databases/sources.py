@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support.redaction import url_without_secrets
 
 Kind = Literal["duckdb", "sqlite", "server", "given"]
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w.+-]*)://(?P<rest>.*)", re.DOTALL)
-_PASSWORD = re.compile(r"^(?P<head>[^:/@?#]*):(?P<secret>.*)@")
-_SECRET_KEY = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key)[^=&;]*=)[^&;]*", re.IGNORECASE)
 
 _SAME = (
     "athena bigquery clickhouse databricks doris drill duckdb hive mysql oracle presto redshift risingwave "
@@ -84,16 +83,6 @@ def source_of(name: str, value: Any, root: Path) -> DatabaseSource:
     return _from_connection(name, value)
 
 
-def redacted(url: str) -> str:
-    """``url`` with every password in it as ``***``."""
-    match = _URL.fullmatch(url)
-    if match is None:
-        return url
-    authority, slash, tail = match["rest"].partition("/")
-    hidden = _PASSWORD.sub(lambda found: f"{found['head']}:***@", authority)
-    return f"{match['scheme']}://{hidden}{slash}" + _SECRET_KEY.sub(r"\1***", tail)
-
-
 def _from_url(name: str, url: str, root: Path) -> DatabaseSource:
     if url == ":memory:":
         url = "duckdb:///:memory:"
@@ -112,7 +101,7 @@ def _from_url(name: str, url: str, root: Path) -> DatabaseSource:
         return DatabaseSource(name, "duckdb" if backend == "duckdb" else "sqlite", backend, url, full, path)
     if backend == "postgres":
         backend, url = "postgresql", "postgresql" + url[len("postgres") :]
-    return DatabaseSource(name, "server", _DIALECTS.get(backend, ""), redacted(url), url)
+    return DatabaseSource(name, "server", _DIALECTS.get(backend, ""), url_without_secrets(url), url)
 
 
 def _query(rest: str) -> str:

@@ -22,6 +22,7 @@ from pytest_agenteval.errors import (
     StageError,
 )
 from pytest_agenteval.types import (
+    NAO_KINDS,
     Answer,
     Attempt,
     AttemptLimits,
@@ -299,7 +300,7 @@ class CaseRunner:
             return self.run.model(named)
         known = {provider.provider for provider in self.run.project.providers}
         reachable = self.agent.kind == "llm" or (
-            self.agent.kind in ("nao", "dazense", "pda") and self.model.partition(":")[0] in known
+            self.agent.kind in NAO_KINDS and self.model.partition(":")[0] in known
         )
         return self.run.model(self.model) if reachable else None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.config.settings import Settings
+from pytest_agenteval.types import NAO_KINDS
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case, PassRule
@@ -42,7 +43,7 @@ class CaseSettings:
     def _default_model(self, target: str | None) -> str | None:
         if target is None:
             return None
-        if target.partition(":")[0] not in ("nao", "dazense", "pda", "llm"):
+        if target.partition(":")[0] not in (*NAO_KINDS, "llm"):
             return None
         from pytest_agenteval.llm.client import DEFAULT_MODEL
 

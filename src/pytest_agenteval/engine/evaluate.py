@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_agenteval.cases.model import Case, ParsedCheck, PassRule
+from pytest_agenteval.checks.judge import JUDGED
 from pytest_agenteval.checks.runner import checks_of, run_check
 from pytest_agenteval.engine.evidence import (
     column_names,
@@ -49,7 +50,6 @@ from pytest_agenteval.types import (
     Verdict,
 )
 
-JUDGED = ("factuality", "judge")
 ALWAYS_TOLD = ("tool_call", "no_tool_call", "tool_order", "asked")
 
 

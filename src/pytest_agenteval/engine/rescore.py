@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.checks.judge import JUDGED
 from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.results.document.document import Document, from_folder
 from pytest_agenteval.results.document.entries import has_answer, upgraded
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_agenteval.engine.case_runner import CaseRunner
     from pytest_agenteval.engine.run import Run
 
-JUDGED = ("factuality", "judge")
 NAO_ROWS = 100
 """nao cuts its tables there without saying so."""
 

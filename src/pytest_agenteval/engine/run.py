@@ -20,8 +20,10 @@ from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
 from pytest_agenteval.results.journal.run_folder import RunFolder, output_folder
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.processes import temp_prefix
 from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.types import NAO_KINDS
 
 if TYPE_CHECKING:
     from pytest_agenteval.agents.base import AgentContext, RunnableAgent
@@ -116,7 +118,7 @@ class Run:
 
     def shown(self, path: Path) -> str:
         """A path as reports show it: relative to rootdir where it lies below."""
-        return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
+        return shown_path(path, self.root)
 
     @property
     def case_files(self) -> tuple[str, ...]:
@@ -183,7 +185,7 @@ class Run:
         """A session with the nao server that is the target, for the workers of this run to share."""
         if self.settings.target is None or self.settings.run == "explicit":
             return None
-        if self.settings.target.partition(":")[0] not in ("nao", "dazense", "pda"):
+        if self.settings.target.partition(":")[0] not in NAO_KINDS:
             return None
         from pytest_agenteval.agents.base import AgentContext
         from pytest_agenteval.agents.kinds.nao import login_for_workers

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.http_response import HttpResponse, retry_after
 from pytest_agenteval.llm.rate_limiter import RateLimiter, RateLimiters
+from pytest_agenteval.support.redaction import bare_url
 from pytest_agenteval.types import Answer, HttpAttempt
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class HttpClient:
         until = time.monotonic() + DEFAULT_TIMEOUT if deadline is None else deadline
         call = _HttpCall(service, method, url, headers or {}, json, until)
         if not _callable(url):
-            raise self._failed(call, f"{service}: {_shown(url)!r} is not a URL that can be called")
+            raise self._failed(call, f"{service}: {bare_url(url)!r} is not a URL that can be called")
         limiter = self._limiters.of(_endpoint(url))
         for number in range(self.retries + 1):
             self._wait_for_turn(call, limiter)
@@ -188,7 +189,12 @@ class HttpClient:
                     raise self._failed(call, f"{call.service} sent more than {LARGEST_BODY:,} bytes")
             headers = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(
-            call.service, _shown(call.url), response.status_code, headers, bytes(body), redact=self._redact
+            call.service,
+            bare_url(call.url),
+            response.status_code,
+            headers,
+            bytes(body),
+            redact=self._redact,
         )
 
     def _open(self) -> tuple[httpx.Client, DeadlineTransport]:
@@ -237,7 +243,7 @@ class HttpClient:
     ) -> None:
         took = (time.monotonic() - began) * 1000
         text = None if error is None else self._redact(error)
-        call.attempts.append(HttpAttempt(self._redact(_shown(call.url)), status, text, took, asked))
+        call.attempts.append(HttpAttempt(self._redact(bare_url(call.url)), status, text, took, asked))
 
     def _stopped_text(self, call: _HttpCall) -> _Lost | None:
         return _Lost(_STOPPED.format(service=call.service), final=True) if self._stopped.is_set() else None
@@ -298,7 +304,7 @@ def _describe(call: _HttpCall, error: Exception) -> _Lost:
     import httpcore
     import httpx
 
-    where = _shown(call.url)
+    where = bare_url(call.url)
     said = str(error)
     if isinstance(error, httpx.DecodingError):
         return _Lost(f"{call.service} sent a body that its Content-Encoding does not describe: {said}")
@@ -331,14 +337,3 @@ def _callable(url: str) -> bool:
 def _endpoint(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def _shown(url: str) -> str:
-    """The URL as messages and records may show it: no user, no password, no query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "(no URL)"
-    if not parts.netloc:
-        return url.partition("?")[0]
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -12,6 +12,7 @@ from pytest_agenteval.plugin.model_warning import untold_agent
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import fit, one_line
 
 if TYPE_CHECKING:
@@ -116,10 +117,8 @@ def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
     code = getattr(function, "__code__", None)
     place = ""
     if code is not None:
-        path = item.config.rootpath / code.co_filename
         root = item.config.rootpath
-        shown = path.relative_to(root) if path.is_relative_to(root) else path
-        place = f"{shown.as_posix()}:{code.co_firstlineno}"
+        place = f"{shown_path(root / code.co_filename, root)}:{code.co_firstlineno}"
     return place, str(getattr(found[-1], "scope", ""))
 
 

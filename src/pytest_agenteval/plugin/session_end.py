@@ -14,6 +14,7 @@ import pytest
 from pytest_agenteval.engine.run_metadata import run_info
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.prefetch import end_calls
+from pytest_agenteval.support.files import shown_path
 
 if TYPE_CHECKING:
     from pytest_agenteval.engine.run import Run
@@ -202,5 +203,4 @@ def _print_blamed(reporter: Any, config: pytest.Config, ending: RunSummary) -> N
 
 
 def _shown(path: Path, config: pytest.Config) -> str:
-    root = config.invocation_params.dir
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return shown_path(path, config.invocation_params.dir)

@@ -193,3 +193,36 @@ def _url_secrets(url: str) -> Iterable[str]:
         if value and SECRET_NAME.search(name):
             yield value
             yield unquote(value)
+
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w.+-]*)://(?P<rest>.*)", re.DOTALL)
+_LOGIN = re.compile(r"(?P<login>[^:/@?#]*(?::(?!\d+[/?#]).*)?)@", re.DOTALL)
+_SECRET_KEY = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key)[^=&;]*=)[^&;]*", re.IGNORECASE)
+
+
+def url_without_secrets(url: str) -> str:
+    """Return ``url`` for a message: its password and secret parameters as ``***``; no URL: as it is.
+
+    A password may hold any character, also ``@``, ``/`` and ``?``.
+    """
+    match = _URL.fullmatch(url)
+    if match is None:
+        return url
+    login, place = _login(match["rest"])
+    user, colon, _ = login.partition(":")
+    shown = f"{user}:{MASK}@" if colon else f"{login}@" if login else ""
+    return f"{match['scheme']}://{shown}" + _SECRET_KEY.sub(r"\1" + MASK, place)
+
+
+def bare_url(url: str) -> str:
+    """Return ``url`` without login, parameters and fragment, as messages and records show a service."""
+    match = _URL.fullmatch(url)
+    rest = url if match is None else f"{match['scheme']}://{_login(match['rest'])[1]}"
+    return re.split(r"[?#]", rest, maxsplit=1)[0]
+
+
+def _login(rest: str) -> tuple[str, str]:
+    """Split what follows ``scheme://`` into (login, the rest); the login is "" where there is none."""
+    place = rest.partition("?")[0]
+    found = _LOGIN.match(place if "@" in place else rest)
+    return (found["login"], rest[found.end() :]) if found else ("", rest)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.support.files import write_atomic
+
 
 class SharedState:
     """``path`` is a file in the run's folder; ``None`` keeps the state in this process. Thread-safe."""
@@ -34,6 +36,4 @@ class SharedState:
                 yield state
             finally:
                 # rename: a worker that is killed while writing must not leave half a file
-                fresh = self._path.with_suffix(".new")
-                fresh.write_text(json.dumps(state))
-                fresh.replace(self._path)
+                write_atomic(self._path, json.dumps(state))

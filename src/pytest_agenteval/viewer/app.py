@@ -35,6 +35,7 @@ from pytest_agenteval.results.document.overrides import (
     write_override,
 )
 from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.viewer.library import Library, ListedRun, ReadFile, unreadable
 from pytest_agenteval.viewer.pages import PAGE, comparing, history_of, run_lines, trends
 from pytest_agenteval.viewer.security import Access, Guard, read_form
@@ -255,8 +256,7 @@ def _shown_place(viewer: Viewer, saved: str | None) -> str | None:
 
 
 def _cases_shown(viewer: Viewer, row: Row) -> str:
-    folder = case_folder(viewer.root, row.path)
-    return folder.relative_to(viewer.root).as_posix() if folder.is_relative_to(viewer.root) else str(folder)
+    return shown_path(case_folder(viewer.root, row.path), viewer.root)
 
 
 def _attempt(viewer: Viewer, request: Request) -> tuple[ListedRun, Document, int, Row]:

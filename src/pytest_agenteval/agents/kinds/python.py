@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
 from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import Task
 
@@ -164,13 +165,7 @@ def described(obj: Any, place: str, root: Path | None = None) -> str:
         code = getattr(run, "__code__", None)
     if code is None:
         return place
-    return f"{place} ({shown_path(code.co_filename, root)}:{code.co_firstlineno})"
-
-
-def shown_path(filename: str, root: Path | None) -> str:
-    """``filename`` relative to ``root`` (else the working folder) where it lies below it."""
-    path, base = Path(filename), root or Path.cwd()
-    return path.relative_to(base).as_posix() if path.is_relative_to(base) else filename
+    return f"{place} ({shown_path(code.co_filename, root or Path.cwd())}:{code.co_firstlineno})"
 
 
 def _name_of(obj: Any) -> str:

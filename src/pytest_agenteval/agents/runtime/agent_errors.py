@@ -6,8 +6,8 @@ import sysconfig
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from pytest_agenteval.agents.kinds.python import shown_path
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.json_codec import safe_str
 
 _HINTS = (
@@ -116,5 +116,5 @@ def _own(frames: list[tuple[str, int]], root: Path | None) -> str | None:
     foreign.append(str(Path(__file__).parent.parent))
     for filename, line in reversed(frames):
         if not filename.startswith(("<", *foreign)):
-            return f"{shown_path(filename, root)}:{line}"
+            return f"{shown_path(filename, root or Path.cwd())}:{line}"
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pytest_agenteval.reports.html.markup import json_text
 from pytest_agenteval.reports.html.run_view import MARKS, RunView, attempt_numbers, neighbours, run_view
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.overrides import Override, read_overrides, row_id, with_overrides
+from pytest_agenteval.support.files import replacing
 
 KEPT = 1000
 """Attempts whose details the file holds; of a larger run the failures first."""
@@ -35,13 +35,8 @@ HOW = {"name": "by name", "alias": "by alias", "position": "by position", "value
 def write_report(document: Document, path: Path) -> Path:
     """Write the report (temporary file, then rename). Raises ``OSError``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.writelines(report_parts(document, path.stem))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.writelines(report_parts(document, path.stem))
     return path
 
 

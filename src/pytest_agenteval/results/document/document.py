@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +15,7 @@ from pytest_agenteval.results.document.totals import totals
 from pytest_agenteval.results.journal.journal import head_of
 from pytest_agenteval.results.journal.records import PlannedItem, planned_from
 from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support.files import replacing
 from pytest_agenteval.support.typed_values import dumps, pack
 
 SCHEMA_VERSION = 1
@@ -237,18 +237,13 @@ def header_of(
 def write_document(document: Document, path: Path) -> Path:
     """Write it (temporary file, then rename): one key a line, one results entry a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="ascii", newline="\n") as file:
-            file.write("{\n")
-            plain, _ = pack({key: value for key, value in document.header.items() if key != "results"})
-            for key, value in plain.items():  # a hook may have put anything into it
-                file.write(f"{dumps(key)}: {dumps(value)},\n")
-            file.write('"results": [')
-            for number, entry in enumerate(document.entries()):
-                file.write((",\n" if number else "\n") + dumps(entry))
-            file.write("\n]\n}\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, encoding="ascii") as file:
+        file.write("{\n")
+        plain, _ = pack({key: value for key, value in document.header.items() if key != "results"})
+        for key, value in plain.items():  # a hook may have put anything into it
+            file.write(f"{dumps(key)}: {dumps(value)},\n")
+        file.write('"results": [')
+        for number, entry in enumerate(document.entries()):
+            file.write((",\n" if number else "\n") + dumps(entry))
+        file.write("\n]\n}\n")
     return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document.document import Document, header_of
 from pytest_agenteval.results.document.rows import Row
+from pytest_agenteval.support.files import write_atomic
 
 LABELS = ("the case is wrong", "the context is wrong", "the agent is wrong")
 
@@ -64,9 +64,7 @@ def write_override(results: Path, row: Row, override: Override | None) -> None:
     values = {
         key: {"verdict": o.verdict, "note": o.note, "label": o.label, "at": o.at} for key, o in known.items()
     }
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
-    temporary.write_text(json.dumps({"schema_version": 1, "overrides": values}, indent=1), encoding="ascii")
-    temporary.replace(place)
+    write_atomic(place, json.dumps({"schema_version": 1, "overrides": values}, indent=1))
 
 
 def with_overrides(document: Document) -> Document:

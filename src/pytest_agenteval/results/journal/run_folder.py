@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.support.files import write_atomic
 from pytest_agenteval.support.processes import is_alive
 
 RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
@@ -217,6 +218,4 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, ensure_ascii=True), encoding="ascii")
-    temporary.replace(path)
+    write_atomic(path, json.dumps(value, ensure_ascii=True))
