@@ -197,8 +197,20 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedComparison:
+    """What the results hold of a comparison: the message with what it found, and the difference as text."""
+
+    cause: str = ""
+    difference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at one case with one model: everything a report needs, nothing live."""
+    """One attempt at one case with one model: everything a report needs, nothing live.
+
+    ``comparison`` is what was compared just now; ``saved`` what is known of it where the attempt was taken
+    over from earlier results. ``traceback`` is the agent's own, where it raised.
+    """
 
     number: int
     verdict: Verdict
@@ -217,10 +229,14 @@ class Attempt:
     duration_ms: float = 0.0
     leak: str | None = None
     asked: tuple[str, ...] = ()
+    traceback: str | None = None
+    saved: SavedComparison | None = None
 
     @property
     def cause(self) -> str:
         """The message with what the comparison found: ``values differ: all 12 values are 100 times ...``."""
+        if self.saved is not None:
+            return self.saved.cause or self.message
         found = self.comparison
         if self.verdict != "failed" or found is None or found.matched or found.diagnosis is None:
             return self.message

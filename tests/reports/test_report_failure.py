@@ -38,7 +38,7 @@ def test_the_cause_stands_first() -> None:
     ]
 
 
-def test_failed_checks_stand_before_data_that_matched() -> None:
+def test_data_that_matched_is_not_shown_beside_checks_that_failed() -> None:
     failed = CheckResult("tool_call", False, "missing tool_call: load", "loads", turn=1)
     warned = CheckResult("text", False, "no 'EUR'", severity="warn")
     data = CheckResult("data", True, "match")
@@ -49,7 +49,7 @@ def test_failed_checks_stand_before_data_that_matched() -> None:
         "failed tool_call 'loads' of turn 2 of 2: missing tool_call: load",
         "warning from text: no 'EUR'",
         "",
-        "match",
+        "prompt    Load it. / And now?",
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from result_runs import item
 
 from pytest_agenteval.results.document.document import from_folder, write_document
-from pytest_agenteval.results.document.load import last_run, past_runs
+from pytest_agenteval.results.document.load import last_run, left_out, past_documents
 from pytest_agenteval.results.journal import run_folder as module
 from pytest_agenteval.results.journal.run_folder import (
     RunFolder,
@@ -201,21 +201,21 @@ def test_a_run_in_which_nothing_ran_is_no_run_to_go_on_with(outputs, run_folder)
     write_document(from_folder(empty), empty.document)
     empty.remove()
     assert list(documents(outputs)) == [empty.document, full.document]
-    assert list(past_runs(outputs)) == [full.document]
+    assert [document.path for document in past_documents(outputs)] == [full.document]
     assert last_run(outputs) == full.document
 
 
 def test_the_last_run_is_the_newest_that_began(outputs):
     assert last_run(outputs) is None
     old = RunFolder.reserve(outputs, datetime(2026, 1, 1))
-    old.document.write_text("{}")
+    old.document.write_text('{"results": []}')
     old.remove()
     assert last_run(outputs) == old.document
     new = RunFolder.reserve(outputs, NOW)
     assert last_run(outputs) == old.document  # nothing was written into the new one
     (new.path / "main.jsonl").write_text("")
     assert last_run(outputs) == new.path
-    new.document.write_text("{}")
+    new.document.write_text('{"results": []}')
     assert last_run(outputs) == new.path  # still unfinished: its folder is there
     for number in range(2, 12):
         RunFolder.reserve(outputs, NOW).document.write_text(json.dumps(number))
@@ -223,3 +223,19 @@ def test_the_last_run_is_the_newest_that_began(outputs):
     (outputs / "results_x.json").write_text("{}")
     (outputs / "results_20260301_120000_11.overrides.json").write_text("{}")
     assert documents(outputs)[0].name == "results_20260301_120000_11.json"
+
+
+def test_a_file_that_cannot_be_read_is_not_the_last_run(outputs, run_folder):
+    full = run_folder({item(): ["passed"]})
+    write_document(from_folder(full), full.document)
+    full.remove()
+    assert left_out(outputs) == []
+    torn = full.document.read_bytes()[:-30]
+    for number, raw in enumerate([b"x", b"", b"[]", torn, b"\xff\xfe"]):
+        (outputs / f"results_2099010{number + 1}_000000.json").write_bytes(raw)
+    assert last_run(outputs) == full.document
+    assert [document.path for document in past_documents(outputs)] == [full.document]
+    told = left_out(outputs)
+    assert [text.partition(":")[0] for text in told] == [f"results_2099010{n}_000000.json" for n in "54321"]
+    assert "the file ends in the middle" in told[1]
+    assert "not a results file but no JSON (Expecting value: line 1, column 1)" in told[4]

@@ -190,7 +190,7 @@ def test_a_run_can_be_resumed_twice(interrupted, outputs, tmp_path):
 
 
 def test_what_cannot_be_resumed_says_so(outputs, tmp_path):
-    with pytest.raises(ResultsError, match=r"--agent-resume: no run in .*outputs"):
+    with pytest.raises(ResultsError, match=r"--agent-resume: there is no run in .*outputs"):
         find_earlier(None, outputs, tmp_path)
     with pytest.raises(ResultsError, match=r"--agent-resume-from nope: no such file or folder"):
         find_earlier("nope", outputs, tmp_path)

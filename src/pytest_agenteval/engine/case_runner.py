@@ -115,13 +115,10 @@ class CaseRunner:
         from pytest_agenteval.results.journal.resume import keep
 
         step = self.steps.get(number)
-        if step is None or step.action != "keep" or step.row is None:
+        if step is None or step.action != "keep":
             return None
         keep(self.run.journal, self.nodeid, self.rerun, step)
-        row = step.row
-        return Attempt(
-            number, row.verdict, row.message, reason=row.reason, score=row.score, duration_ms=row.duration_ms
-        )
+        return step.attempt()
 
     def prepare(self) -> None:
         """Find the agent and the databases. Raises ``StageError`` when the case cannot run at all."""
@@ -173,9 +170,13 @@ class CaseRunner:
 
     def _asked(self, number: int) -> Answer:
         step = self.steps.get(number)
-        known = step.answer() if step is not None and step.action == "judge" else None
-        if known is not None:
-            return known
+        if step is not None and step.row is not None and step.action == "judge":
+            known = step.answer()
+            if known is not None:
+                # it was given then, not now: nobody is asked, and nothing is paid
+                at = step.row.answered_at
+                self.run.journal.answer(self.nodeid, self.rerun, number, known, at=at)
+                return known
         assert self.agent is not None
         timeout = self.run.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:

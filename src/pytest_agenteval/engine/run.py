@@ -314,7 +314,9 @@ class Run:
             return None
         from pytest_agenteval.results.journal.resume import find_earlier
 
-        return find_earlier(self.process.earlier, self.output, self.root)
+        # a run that is named is the one that is meant, not the newest of several
+        alone = self.settings.resume_from is not None
+        return find_earlier(self.process.earlier, self.output, self.root, alone=alone)
 
     @property
     def journal(self) -> Journal:

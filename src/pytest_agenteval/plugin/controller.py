@@ -33,6 +33,7 @@ class ControllerPlugin:
         self.held_back = False
         self.ending: Any = None
         self.complaints: list[str] = []
+        self.left_out: list[str] = []
         self.untold: dict[str, set[str]] = {}
         self.token: Path | None = None
         self.login: str | None = None
@@ -166,6 +167,8 @@ class ControllerPlugin:
             from pytest_agenteval.plugin.dry_run import print_plan
 
             print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
+        for text in self.left_out:
+            terminalreporter.write_line(f"earlier results left out: {text}", yellow=True)
         for complaint in self.complaints:
             terminalreporter.write_line(complaint, red=True)
         if self.ending is not None:

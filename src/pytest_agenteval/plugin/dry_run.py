@@ -47,14 +47,13 @@ def _cost(usd: float | None) -> str:
 
 def last_costs(config: pytest.Config) -> tuple[dict[tuple[str, str, str], float], str | None]:
     """The mean cost (USD) of an attempt by (path, name, model) in the last results, and their file."""
-    from pytest_agenteval.results.document.load import read_document
-    from pytest_agenteval.results.journal.run_folder import documents
+    from pytest_agenteval.results.document.load import past_documents
 
-    last = next(iter(documents(run_of(config).output)), None)
-    if last is None:
+    last = next(past_documents(run_of(config).output), None)
+    if last is None or last.path is None:
         return {}, None
     seen: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in read_document(last).rows:
+    for row in last.rows:
         if row.cost is not None:
             seen[row.key].append(row.cost)
-    return {key: sum(costs) / len(costs) for key, costs in seen.items()}, last.name
+    return {key: sum(costs) / len(costs) for key, costs in seen.items()}, last.path.name

@@ -138,6 +138,7 @@ def _new_run(config: pytest.Config) -> Run:
     settings = read_settings(config, project.settings)
     _check_files(config, settings)
     _check_target(config, settings, project)
+    _look_at_earlier_results(config, settings)
     return Run(
         root=config.rootpath,
         settings=settings,
@@ -203,6 +204,17 @@ def _check_target(config: pytest.Config, settings: Settings, project: Project) -
         raise pytest.UsageError(project.fault(key, fault).render(config.rootpath) if written else fault)
 
 
+def _look_at_earlier_results(config: pytest.Config, settings: Settings) -> None:
+    """Keep, for the end of the run, which files that look like its last results cannot be read."""
+    wanted = settings.resume or settings.changed or settings.dry_run or settings.baseline == "last"
+    if wanted and not hasattr(config, "workerinput"):
+        from pytest_agenteval.results.document.load import left_out
+        from pytest_agenteval.results.journal.run_folder import output_folder
+
+        live = config.pluginmanager.getplugin("agenteval-live")
+        live.left_out = left_out(output_folder(config.rootpath, settings.output))
+
+
 def _process(config: pytest.Config, settings: Settings) -> Process:
     """Which process of which run this is."""
     from pytest_agenteval.engine.process import Process
@@ -223,23 +235,19 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
 def _earlier(root: Path, settings: Settings) -> str | None:
     """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
     from pytest_agenteval.errors import ResultsError
-    from pytest_agenteval.results.document.load import last_run
+    from pytest_agenteval.results.journal.resume import find_earlier
     from pytest_agenteval.results.journal.run_folder import output_folder
 
-    if settings.resume_from is not None:
-        found: Path | None = root / settings.resume_from
-        missing = f"--agent-resume-from {settings.resume_from}: no such file or folder"
-    elif settings.resume:
-        output = output_folder(root, settings.output)
-        try:
-            found, missing = last_run(output), f"--agent-resume: there is no run in {output}"
-        except ResultsError as error:
-            raise pytest.UsageError(f"--agent-resume: {error}") from None
-    else:
+    if not settings.resume and settings.resume_from is None:
         return None
-    if found is None or not found.exists():
-        raise pytest.UsageError(missing)
-    return str(found)
+    output = output_folder(root, settings.output)
+    try:
+        # it is read here, before a case is asked; each process reads it once more when it is needed
+        return str(find_earlier(settings.resume_from, output, root).path)
+    except ResultsError as error:
+        option = "--agent-resume" if settings.resume_from is None else "--agent-resume-from"
+        text = str(error)
+        raise pytest.UsageError(text if text.startswith(option) else f"{option}: {text}") from None
 
 
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:

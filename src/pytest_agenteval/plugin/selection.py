@@ -65,14 +65,14 @@ def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> 
 
 def _unchanged(run: Run, items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Cases whose own last results are those of the same case (its hash), in whichever run they are."""
-    from pytest_agenteval.results.document.load import past_runs, read_document
+    from pytest_agenteval.results.document.load import past_documents
 
     planned = [(item, run.planned_item(case, item.nodeid, model_of(item)))
                for item in items if (case := case_of(item)) is not None]  # fmt: skip
     open_ones = {(plan.path, plan.name, plan.model) for _, plan in planned}
     known: dict[Any, str] = {}
-    for path in past_runs(run.output):
-        known = {row.key: row.case_hash for row in read_document(path).rows} | known
+    for document in past_documents(run.output):
+        known = {row.key: row.case_hash for row in document.rows} | known
         if open_ones <= known.keys():
             break
     return [item for item, plan in planned if known.get((plan.path, plan.name, plan.model)) == plan.case_hash]

@@ -51,14 +51,24 @@ def _cut(lines: list[str], most: int = 40) -> list[str]:
 
 def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
     failed = [check for check in attempt.checks if not check.passed and check.type != "data"]
-    comparison = attempt.comparison
-    if comparison is None and not failed:
-        yield from textwrap.wrap(one_line(attempt.message), width)
-        return
     checks = [line for check in failed for line in _check(check, turns, width)]
+    data = _difference(attempt, turns, width)
+    yield from data
+    if data and checks:
+        yield ""
+    yield from checks
+    if not data and not checks:
+        yield from textwrap.wrap(one_line(attempt.message), width)
+
+
+def _difference(attempt: Attempt, turns: int, width: int) -> list[str]:
+    """What differs; nothing where the data matched: what passed is not why the case fails."""
+    comparison = attempt.comparison
     if comparison is None:
-        yield from checks
-        return
+        saved = attempt.saved.difference if attempt.saved is not None else ""
+        return [safe(line) for line in saved.splitlines()]
+    if comparison.matched:
+        return []
     from pytest_agenteval.compare import render
 
     data = [*render(comparison, width)]
@@ -69,12 +79,7 @@ def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
             data.insert(0, f"data of {turn_label(check.turn, turns)}:")
         else:
             data += _check(check, turns, width)
-    # what failed stands first, the other part below
-    first, second = (checks, data) if comparison.matched else (data, checks)
-    yield from first
-    if first and second:
-        yield ""
-    yield from second
+    return data
 
 
 def _check(check: CheckResult, turns: int, width: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff, diff_documents
 from pytest_agenteval.results.document.document import Document
-from pytest_agenteval.results.document.load import past_runs, read_document
+from pytest_agenteval.results.document.load import past_documents, read_document
 from pytest_agenteval.results.document.overrides import with_overrides
 from pytest_agenteval.results.document.rows import CaseKey, CaseRow
 from pytest_agenteval.results.document.totals import pass_rate
@@ -73,14 +73,13 @@ def find_baseline(setting: str, output_dir: Path, root: Path, own: Path | None =
     """The baseline of ``--agent-baseline FILE|last``, overrides applied.
 
     ``last`` is the newest results file but the run's ``own`` (``None``: there is none yet), without
-    those whose own gates did not hold: a regression is not forgiven by running it again. Raises
-    ``ResultsError`` where FILE (relative to ``root``) is missing or broken.
+    those whose own gates did not hold: a regression is not forgiven by running it again; a file that
+    cannot be read is none. Raises ``ResultsError`` where FILE (relative to ``root``) is missing or broken.
     """
     if setting == "last":
-        for path in past_runs(output_dir):
-            document = None if path == own else read_document(path)
-            gates = document.header.get("run", {}).get("gates", ()) if document is not None else ()
-            if document is not None and all(gate["holds"] for gate in gates):
+        for document in past_documents(output_dir):
+            gates = document.run.get("gates") or ()
+            if document.path != own and all(gate.get("holds") for gate in gates):
                 return with_overrides(document)
         return None
     place = root / setting

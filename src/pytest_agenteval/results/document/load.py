@@ -53,7 +53,7 @@ def read_document(path: Path | str, *, progress: Callable[[float], object] | Non
         raise ResultsError(
             f"{place}: not a results file but no JSON ({error.msg}: {place_of}); {WANTED}"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"{place}: not a results file ({type(error).__name__}: {error})") from error
     version = document.header.get("schema_version", 0)
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -96,29 +96,43 @@ def header_of_file(path: Path) -> dict[str, Any] | None:
     return header if known and header.keys() >= TOTALS else None
 
 
-def past_runs(output_dir: Path) -> Iterator[Path]:
-    """The results files below ``output_dir`` that hold a case, newest first.
+def past_documents(
+    output_dir: Path, unreadable: Callable[[ResultsError], object] = lambda error: None
+) -> Iterator[Document]:
+    """The results below ``output_dir`` that hold a case, newest first, each read when it is asked for.
 
     A run in which every case was skipped (``agenteval_run = explicit``) is nothing to go on with or to
-    compare with. Raises ``ResultsError`` for a broken file.
+    compare with. A file that cannot be read is left out, and ``unreadable`` is told why: other programs
+    write there too, and a full disk leaves half a file.
     """
     for path in documents(output_dir):
-        header = header_of_file(path)
-        if header is None or header["summary"].get("total"):
-            yield path
+        try:
+            header = header_of_file(path)
+            if header is None or header["summary"].get("total"):
+                yield read_document(path)
+        except ResultsError as error:
+            unreadable(error)
 
 
 def last_run(output_dir: Path) -> Path | None:
     """The newest run: its folder where it is unfinished, else its document; ``None``: no run yet.
 
-    Raises ``ResultsError`` for a broken file.
+    A file that cannot be read is not it (:func:`left_out`).
     """
     begun = [folder for folder in run_folders(output_dir) if any(folder.glob("*.jsonl"))]
-    found = newest_first([*begun[:1], *islice(past_runs(output_dir), 1)])
+    past = (document.path for document in past_documents(output_dir) if document.path is not None)
+    found = newest_first([*begun[:1], *islice(past, 1)])
     if not found:
         return None
     folder = found[0].with_suffix("")
     return folder if folder.is_dir() else found[0]
+
+
+def left_out(output_dir: Path) -> list[str]:
+    """Why the files that look newer than the last run are not it: each name, and what is wrong with it."""
+    found: list[ResultsError] = []
+    next(past_documents(output_dir, found.append), None)
+    return [str(error).removeprefix(f"{output_dir}/") for error in found]
 
 
 def _header_from(lines: list[bytes]) -> dict[str, Any]:

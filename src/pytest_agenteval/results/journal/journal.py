@@ -97,8 +97,8 @@ class Journal:
         """An item begins; without attempts behind it, its process died."""
         self._event("started", nodeid, rerun, process=self.process)
 
-    def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer) -> None:
-        """An agent's call has returned; called by the thread that made the call."""
+    def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer, *, at: str | None = None) -> None:
+        """An agent's call has returned (``at``: when, if not now); the thread that made the call says so."""
         self._answered.add(f"{nodeid}|{rerun}|{attempt}")
         head = {
             "tokens": answer.usage.tokens if answer.usage else None,
@@ -107,7 +107,9 @@ class Journal:
             "tool_call_count": tool_call_count(answer),
             "usage": {"agent": usage_record(answer.usage, answer.cost)},
         }
-        self._event("answer", nodeid, rerun, attempt=attempt, head=pack(head)[0], body=answer_body(answer))
+        moment = {"at": at} if at is not None else {}
+        body = answer_body(answer)
+        self._event("answer", nodeid, rerun, **moment, attempt=attempt, head=pack(head)[0], body=body)
 
     def attempt(self, nodeid: str, rerun: int, attempt: Attempt) -> None:
         """An attempt has its verdict. Its answer is written first where it was not yet."""

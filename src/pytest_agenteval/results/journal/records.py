@@ -287,6 +287,20 @@ def check_record(check: CheckResult, shown: Any = None) -> dict[str, Any]:
     return record
 
 
+def check_of(record: Mapping[str, Any]) -> CheckResult:
+    """The result of a :func:`check_record`, without its details."""
+    return CheckResult(
+        record["type"],
+        record["passed"],
+        record["why"],
+        record.get("name"),
+        score=record.get("score") or 0.0,
+        severity=record.get("severity") or "fail",
+        turn=record.get("turn"),
+        reason=record.get("reason") or "assertion",
+    )
+
+
 def comparison_parts(comparison: Comparison | None) -> dict[str, Any]:
     """``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``.
 
