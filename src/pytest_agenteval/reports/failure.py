@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
 from pytest_agenteval.engine.evidence import turn_label
-from pytest_agenteval.support.text import escape_text, one_line
+from pytest_agenteval.support.text import escape_line, escape_text, one_line
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
@@ -66,7 +66,7 @@ def _difference(attempt: Attempt, turns: int, width: int) -> list[str]:
     comparison = attempt.comparison
     if comparison is None:
         saved = attempt.saved.difference if attempt.saved is not None else ""
-        return [safe(line) for line in saved.splitlines()]
+        return [escape_line(line) for line in saved.splitlines()]
     if comparison.matched:
         return []
     from pytest_agenteval.compare import render

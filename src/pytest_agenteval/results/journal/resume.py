@@ -73,7 +73,7 @@ def _cost_of(row: Row) -> dict[str, Any]:
 
 
 def _shown_of(entry: Mapping[str, Any], answer: Answer | None) -> dict[str, Any]:
-    """What a person reads of an attempt that did not pass: its difference, its checks, both tables' sources."""
+    """What a person reads of an attempt that did not pass: difference, checks, both tables' sources."""
     details = entry.get("details") or {}
     found = entry.get("extraction")
     source = Extraction(table_of(details, "actual_table"), found["source"], found["query"]) if found else None
