@@ -113,8 +113,8 @@ def agent(request, folder, httpserver):
                 return Response(json.dumps({"error": str(error)}), status=422)
 
         httpserver.expect_request("/ask").respond_with_handler(handle)
-        services = {"project": SimpleNamespace(http={})}
-        return make_agent(f"http:{httpserver.url_for('/ask')}", AgentContext(root=folder, services=services))
+        context = AgentContext(root=folder, project=SimpleNamespace(http={}))
+        return make_agent(f"http:{httpserver.url_for('/ask')}", context)
     if kind == "replay":
         return recorded(folder, context, adapt(contract_callable.agent, "x"))
     objects = {

@@ -35,10 +35,8 @@ def ask(httpserver, runtime):
     wire = HttpClient(retries=2, redact=redactor, first_pause=0.01)
 
     def call(block=None, *turns, path="/ask", timeout=10.0, **more):
-        services = {"project": SimpleNamespace(http=block or {}), "models": SimpleNamespace(wire=wire)}
-        agent = make_agent(
-            f"http:{httpserver.url_for(path)}", AgentContext(redactor=redactor, services=services)
-        )
+        given = {"project": SimpleNamespace(http=block or {}), "models": SimpleNamespace(wire=wire)}
+        agent = make_agent(f"http:{httpserver.url_for(path)}", AgentContext(redactor=redactor, **given))
         return runtime.call(agent, Task(turns or ("how many?",), **more), timeout=timeout)
 
     yield call
@@ -248,7 +246,7 @@ def test_it_honours_the_keys_that_its_template_passes_on(body, key):
 
 
 def context_with(block):
-    return AgentContext(services={"project": SimpleNamespace(http=block)})
+    return AgentContext(project=SimpleNamespace(http=block))
 
 
 @pytest.mark.parametrize(
@@ -443,7 +441,7 @@ def test_secret_headers_and_url_passwords_are_masked_in_errors(httpserver, runti
 
     httpserver.expect_request("/ask").respond_with_handler(echo)
     block = {"headers": {"X-Api-Key": "canary-key-2"}}
-    context = AgentContext(services={"project": SimpleNamespace(http=block)})
+    context = AgentContext(project=SimpleNamespace(http=block))
     url = httpserver.url_for("/ask").replace("//", "//maya:canary-pass-3@")
     agent = make_agent(f"http:{url}", context)
     assert "canary" not in agent.name + agent.place

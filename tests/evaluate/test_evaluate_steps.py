@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pytest_agenteval.cases.loader import load_cases
-from pytest_agenteval.cases.model import PassRule
+from pytest_agenteval.cases.model import Case, PassRule
 from pytest_agenteval.checks.registry import default_registry
-from pytest_agenteval.engine.evaluate import CaseSteps, evaluate
+from pytest_agenteval.engine.evaluate import evaluate
 from pytest_agenteval.errors import (
     AgentFailed,
     AgentTimeout,
@@ -30,6 +30,7 @@ from pytest_agenteval.types import (
     Reference,
     Statement,
     ToolCall,
+    UnreadCall,
     Usage,
 )
 
@@ -37,11 +38,42 @@ PLAIN = "prompt: How many?\nsql: SELECT 3 AS n\n"
 THREE = Table.from_records([{"n": 3}])
 
 
-class House:
-    """What a check may ask for: nothing is configured here."""
+class PlainSteps:
+    """``CaseSteps`` of a case that passes: the agent says 3, and 3 is right. No judge, no database."""
 
     root = "."
     judge = None
+    rule = PassRule()
+    comparison: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, case: Case, k: int, recorded: list[Attempt]) -> None:
+        self.case = case
+        self.k = k
+        self.on_attempt = recorded.append
+
+    def kept(self, number: int) -> Attempt | None:
+        return None
+
+    def prepare(self) -> None:
+        pass
+
+    def ask(self, number: int) -> Answer:
+        return Answer("3", value=3)
+
+    def reference(self, sql: str) -> Reference:
+        return Reference(THREE, sql)
+
+    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+        return Extraction(THREE, "matched")
+
+    def statements(self, answer: Answer) -> Sequence[Statement]:
+        return ()
+
+    def unread(self, answer: Answer) -> Sequence[UnreadCall]:
+        return ()
+
+    def leak(self, answer: Answer) -> str | None:
+        return None
 
     def schema(self) -> dict[str, Any]:
         return {}
@@ -71,21 +103,10 @@ def run(tmp_path: Path) -> Callable[..., tuple[CaseResult, list[Attempt]]]:
         loaded = load_cases(place, checks=default_registry(), root=tmp_path)
         assert not loaded.problems
         told = [] if told is None else told
-        plain: dict[str, Any] = {
-            "kept": lambda number: None,
-            "prepare": lambda: None,
-            "ask": lambda number: Answer("3", value=3),
-            "reference": lambda sql: Reference(THREE, sql),
-            "extract": lambda answer, names: Extraction(THREE, "matched"),
-            "statements": lambda answer: (),
-            "unread": lambda answer: (),
-            "leak": lambda answer: None,
-            "on_attempt": told.append,
-            "services": House(),
-            "comparison": {},
-        }
-        made = evaluate(CaseSteps(case=loaded.cases[0], k=k, rule=PassRule(), **(plain | steps)))
-        return made, told
+        plain = PlainSteps(loaded.cases[0], k, told)
+        for name, step in steps.items():
+            setattr(plain, name, step)
+        return evaluate(plain), told
 
     return call
 

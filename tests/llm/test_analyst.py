@@ -61,8 +61,10 @@ class House:
     def agent(self, ledger: Ledger | None = None, databases: object = None):
         providers = [Provider.fixed("openai", self.raw.url, models={"m": Prices(1, 1, 1, 1)})]
         models = Models(self.wire, providers=providers, environ={}, ledger=ledger)
-        services = {"models": models, "databases": databases or self.databases}
-        return make_agent("llm:", AgentContext(root=self.root, environ={}, services=services))
+        context = AgentContext(
+            root=self.root, environ={}, models=models, databases=databases or self.databases
+        )
+        return make_agent("llm:", context)
 
     def ask(self, prompt: str = "Total?", ledger: Ledger | None = None, **more) -> Answer:
         limits = more.pop("limits", AttemptLimits(deadline=time.monotonic() + 20))
@@ -343,7 +345,7 @@ def test_without_a_database_or_with_several(house, raw) -> None:
         {"a": "duckdb:///shop.duckdb", "b": "duckdb:///shop.duckdb"}, folder=house.root / "r", root=house.root
     )
     with pytest.raises(AgentFailed, match="which database\\? configured: a, b"):
-        house.agent(databases=lambda: both).agent.run(Task(("x",), model="openai:m"))
+        house.agent(databases=both).agent.run(Task(("x",), model="openai:m"))
     with pytest.raises(AgentFailed, match="analyst needs a database; set agenteval_databases"):
         make_agent("llm:", AgentContext(environ={})).agent.run(Task(("x",)))
     with pytest.raises(AgentFailed, match="no address is known for provider 'lab'"):

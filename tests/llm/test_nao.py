@@ -44,8 +44,7 @@ def agent(raw):
         made.append(wire)
         environ = LOGIN if environ is None else environ
         models = Models(wire, providers=providers, environ=environ, meta_costs=meta)
-        services = {"models": models, "nao_token": token}
-        context = AgentContext(environ=environ, redactor=Redactor(), services=services)
+        context = AgentContext(environ=environ, redactor=Redactor(), models=models, nao_token=token)
         return build(f"{kind}:{raw.url}", context).agent
 
     yield make
@@ -350,8 +349,8 @@ def test_no_secret_is_in_errors(raw, agent) -> None:
     raw.says(TOKEN, then=http(500, {"error": "who sent TOKEN-123 and password123?"}))
     redactor = Redactor()
     wire = HttpClient(retries=0, redact=redactor)
-    services = {"models": Models(wire, environ=LOGIN)}
-    made = build(f"nao:{raw.url}", AgentContext(environ=LOGIN, redactor=redactor, services=services))
+    models = Models(wire, environ=LOGIN)
+    made = build(f"nao:{raw.url}", AgentContext(environ=LOGIN, redactor=redactor, models=models))
     with pytest.raises(AgentFailed) as caught:
         made.agent.run(task())
     assert "password123" not in str(caught.value) + repr(caught.value.answer)

@@ -102,17 +102,17 @@ def test_workers_share_the_server(nao) -> None:
 
 
 def test_a_session_that_ended_is_renewed_and_a_wrong_password_is_not(nao) -> None:
-    def ask(services: dict[str, Any], environ: dict[str, str]) -> Any:
-        agent = make_agent(f"nao:{nao.url}", AgentContext(environ=environ, services=services)).agent
+    def ask(token: str | None, environ: dict[str, str]) -> Any:
+        agent = make_agent(f"nao:{nao.url}", AgentContext(environ=environ, nao_token=token)).agent
         limits = AttemptLimits(deadline=time.monotonic() + 60)
         return agent.run(Task((f"x <<{json.dumps({'sql': REVENUE})}>>",), limits=limits))
 
-    answer = ask({"nao_token": "long-gone"}, nao.environ)
+    answer = ask("long-gone", nao.environ)
     assert [attempt.status for attempt in answer.wire_attempts] == [401, 200, 200]
     with pytest.raises(
         AgentFailed, match=r"refused the login of admin@example.com: HTTP 401: Invalid email or"
     ):
-        ask({}, {**nao.environ, "NAO_PASSWORD": "wrong"})
+        ask(None, {**nao.environ, "NAO_PASSWORD": "wrong"})
 
 
 def test_sixteen_calls_in_flight_share_one_login(nao) -> None:

@@ -16,6 +16,9 @@ from pytest_agenteval.types import Task
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.config.project_file import Project
+    from pytest_agenteval.databases import Databases
+    from pytest_agenteval.llm.client import Models
 
 FEATURES = ("turns", "as", "approve", "clarification", "isolate", "input")
 """The case keys that not every kind of agent can honour."""
@@ -71,15 +74,18 @@ class RunsTask(Protocol):
 class AgentContext:
     """What a kind may need to build its agent; nothing in it knows a case.
 
-    ``services`` carries what other rooms provide, by name: ``project`` (a ``cases.projects.Project``),
-    ``models`` (an ``llm.client.Models``, whose ``wire`` all requests share), ``databases``.
+    ``models`` are the run's, whose HTTP client all requests share; ``nao_token`` is a session with a nao
+    server that the workers of a run share. ``None``: the agent is built outside a run.
     """
 
     root: Path = field(default_factory=Path.cwd)
     settings: Settings = field(default_factory=Settings)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     redactor: Redactor = field(default_factory=Redactor)
-    services: Mapping[str, Any] = field(default_factory=dict)
+    project: Project | None = None
+    models: Models | None = None
+    databases: Databases | None = None
+    nao_token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

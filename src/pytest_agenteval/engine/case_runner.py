@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.runner import prepare_checks
-from pytest_agenteval.engine.evaluate import CaseSteps, evaluate, references_of
+from pytest_agenteval.engine.evaluate import evaluate, references_of
 from pytest_agenteval.engine.evidence import used_by
 from pytest_agenteval.errors import (
     AgentEvalError,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixtures:
-    """What the user's fixtures gave an item; ``None``: there is no such fixture.
+    """What the user's fixtures gave an item; ``None`` without such a fixture.
 
     ``databases_cached``: the databases fixture lives as long as the session, so references may be
     kept. ``isolated`` is called before each attempt with its databases' URLs (``isolate``).
@@ -60,61 +60,44 @@ class Fixtures:
 
 
 class CaseRunner:
-    """One item: a case on one model in one rerun."""
+    """One item: a case on one model in one rerun. It is the ``CaseSteps`` of a run that asks the agent."""
 
-    def __init__(self, run: Run, case: Case, nodeid: str, model: str | None, rerun: int, given: Fixtures):
+    def __init__(
+        self, run: Run, case: Case, nodeid: str, model: str | None, rerun: int, fixtures: Fixtures
+    ) -> None:
         self.run = run
+        self.context = run.context
         self.case = case
         self.nodeid = nodeid
         self.model = model
         self.rerun = rerun
-        self.given = given
+        self.fixtures = fixtures
         self.raised: BaseException | None = None
         self.logs: dict[int, str] = {}
-        self.k, self.rule = run.choices.attempts_of(case)
+        self.k, self.rule = self.context.choices.attempts_of(case)
         self.agent: RunnableAgent | None = None
         self._futures: dict[int, CallFuture[Answer]] = {}
 
     def result(self) -> CaseResult:
-        """Run it. What goes wrong is a verdict; only what ends the process is raised."""
-        # the earlier run is read before this item leaves a trace in its folder
-        self.steps  # noqa: B018
+        """Run the case. What goes wrong is a verdict; only what ends the process is raised."""
         self.run.journal.started(self.nodeid, self.rerun)
-        return evaluate(self._bench())
-
-    def _bench(self) -> CaseSteps:
-        return CaseSteps(
-            case=self.case,
-            k=self.k,
-            rule=self.rule,
-            kept=self.kept,
-            prepare=self.prepare,
-            ask=self.ask,
-            reference=self.reference,
-            extract=self.extract,
-            statements=self.statements,
-            unread=self.unread,
-            leak=self.leak,
-            on_attempt=self.on_attempt,
-            services=self,
-            comparison=self.comparison,
-        )
+        return evaluate(self)
 
     # -- what evaluate asks for -------------------------------------------------------------
 
     @cached_property
-    def steps(self) -> Mapping[int, Step]:
+    def resumed(self) -> Mapping[int, Step]:
         """What a resumed run does with each attempt; {} for a new run."""
         if self.run.earlier is None or self.rerun:
             return {}
-        item = self.run.planned_item(self.case, self.nodeid, self.model)
+        item = self.context.planned_item(self.case, self.nodeid, self.model)
         return {step.number: step for step in self.run.earlier.steps(item)}
 
     def kept(self, number: int) -> Attempt | None:
         """An attempt that the run which this one goes on with has finished."""
         from pytest_agenteval.results.journal.resume import keep
 
-        step = self.steps.get(number)
+        step = self.resumed.get(number)
         if step is None or step.action != "keep":
             return None
         keep(self.run.journal, self.nodeid, self.rerun, step)
@@ -125,7 +108,7 @@ class CaseRunner:
         from pytest_agenteval.agents.targets import unsupported
 
         try:
-            self.agent = self.run.agent_of(self.case, self.given.agent, self.given.agent_place)
+            self.agent = self.run.agent_of(self.case, self.fixtures.agent, self.fixtures.agent_place)
         except StageError:
             raise
         except AgentEvalError as error:
@@ -147,10 +130,13 @@ class CaseRunner:
         return len(self._futures)
 
     def can_be_asked(self) -> bool:
-        """Whether agent and references are there; what is not is told when the case itself runs."""
+        """Return whether the agent and all references are available.
+
+        Failures are reported when the case runs.
+        """
         try:
             self.prepare()
-            references_of(self._bench())
+            references_of(self)
         except StageError:
             return False
         return True
@@ -158,7 +144,7 @@ class CaseRunner:
     def submit(self, pool: CallPool) -> None:
         """Begin the calls of all attempts that are to be asked."""
         for number in range(1, self.k + 1):
-            step = self.steps.get(number)
+            step = self.resumed.get(number)
             if step is None or step.action == "call":
                 call = partial(self._asked, number)
                 self._futures[number] = pool.submit(f"{self.nodeid} attempt {number}", call)
@@ -169,16 +155,16 @@ class CaseRunner:
         return self._asked(number) if future is None else future.result()
 
     def _asked(self, number: int) -> Answer:
-        step = self.steps.get(number)
+        step = self.resumed.get(number)
         if step is not None and step.row is not None and step.action == "judge":
-            known = step.answer()
-            if known is not None:
+            answered = step.answer()
+            if answered is not None:
                 # it was given then, not now: nobody is asked, and nothing is paid
                 at = step.row.answered_at
-                self.run.journal.answer(self.nodeid, self.rerun, number, known, at=at)
-                return known
+                self.run.journal.answer(self.nodeid, self.rerun, number, answered, at=at)
+                return answered
         assert self.agent is not None
-        timeout = self.run.choices.timeout_of(self.case)
+        timeout = self.context.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
             try:
                 answer = self._call(self.agent, number, timeout)
@@ -216,8 +202,8 @@ class CaseRunner:
         if not self.case.isolate:
             return call(self.databases.urls)
         with self.databases.isolate(self.case.database) as isolated:
-            if self.given.isolated is not None:
-                self.given.isolated(isolated.urls)
+            if self.fixtures.isolated is not None:
+                self.fixtures.isolated(isolated.urls)
             answer = call(isolated.urls)
             if changed := isolated.changed():
                 raise AgentFailed(f"the agent wrote to the original of {', '.join(changed)}, not to its copy")
@@ -249,9 +235,9 @@ class CaseRunner:
     @property
     def databases(self) -> Databases:
         """The databases of this item: the fixture's, else those configured."""
-        if self.given.databases is None:
+        if self.fixtures.databases is None:
             return self.run.databases
-        return self.run.given_databases(self.given.databases, cached=self.given.databases_cached)
+        return self.run.given_databases(self.fixtures.databases, cached=self.fixtures.databases_cached)
 
     @property
     def database(self) -> Database:
@@ -280,13 +266,13 @@ class CaseRunner:
         With several references the one whose columns an answered table has decides; without any, a
         table is looked for but no model is asked. Raises ``ExtractionFailed``.
         """
-        mode = self.run.settings.extract
+        mode = self.context.settings.extract
         if len({tuple(names) for names in accepted}) > 1:
             for names in accepted:
                 with suppress(ExtractionFailed):
-                    found = self._extract(answer, names, "auto", None)
-                    if found.source in ("given", "matched"):
-                        return found
+                    extraction = self._extract(answer, names, "auto", None)
+                    if extraction.source in ("given", "matched"):
+                        return extraction
         if not accepted:
             with suppress(ExtractionFailed):
                 return self._extract(answer, None, "auto", None)
@@ -295,13 +281,13 @@ class CaseRunner:
 
     @property
     def extraction_model(self) -> ChatModel | None:
-        """The model that writes extraction queries: the one named, else a model under test we can reach."""
-        named = self.run.settings.extract_model
+        """The model that writes extraction queries: the one named, else the model under test if reachable."""
+        named = self.context.settings.extract_model
         if named is not None or self.agent is None or self.model is None:
             return self.run.model(named)
-        known = {provider.provider for provider in self.run.project.providers}
+        configured = {provider.provider for provider in self.context.project.providers}
         reachable = self.agent.kind == "llm" or (
-            self.agent.kind in NAO_KINDS and self.model.partition(":")[0] in known
+            self.agent.kind in NAO_KINDS and self.model.partition(":")[0] in configured
         )
         return self.run.model(self.model) if reachable else None
 
@@ -311,11 +297,11 @@ class CaseRunner:
         from pytest_agenteval.extraction.model_extraction import ExtractionLimits
         from pytest_agenteval.extraction.steps import extract
 
-        settings = self.run.settings
+        settings = self.context.settings
         limits = ExtractionLimits(
             timeout=settings.sql_timeout,
             max_rows=settings.sql_max_rows,
-            deadline=time.monotonic() + self.run.choices.timeout_of(self.case),
+            deadline=time.monotonic() + self.context.choices.timeout_of(self.case),
         )
         return extract(
             answer,
@@ -333,26 +319,29 @@ class CaseRunner:
         """The case's comparison options over those of the suite."""
         from pytest_agenteval.checks.data import suite_options
 
-        return suite_options(self.run.suite_comparison, self.case.comparison)
+        return suite_options(self.context.suite_comparison, self.case.comparison)
 
     def statements(self, answer: Answer) -> Any:
         """The statements the agent really executed."""
         from pytest_agenteval.extraction.executed_queries import executed_queries, statements
 
-        return statements(executed_queries(answer, self.run.settings.sql_tools))
+        return statements(executed_queries(answer, self.context.settings.sql_tools))
 
     def unread(self, answer: Answer) -> Any:
-        """Calls that may be statements nobody reads; none where the user has said which tools run queries."""
+        """Return tool calls that look like SQL but are not configured as SQL tools.
+
+        None where ``agenteval_sql_tools`` is set.
+        """
         from pytest_agenteval.extraction.executed_queries import unread_calls
 
-        named = self.run.settings.source("sql_tools") != "default"
-        return () if named else unread_calls(answer, self.run.settings.sql_tools)
+        named = self.context.settings.source("sql_tools") != "default"
+        return () if named else unread_calls(answer, self.context.settings.sql_tools)
 
     def leak(self, answer: Answer) -> str | None:
         """How the answer key was read, if it was."""
         from pytest_agenteval.checks.leak import leaked
 
-        return leaked(answer, self.run.case_files, self.case.statements)
+        return leaked(answer, self.run.files.read, self.case.statements)
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Journal an attempt."""
@@ -363,12 +352,12 @@ class CaseRunner:
     @property
     def root(self) -> str:
         """The root folder."""
-        return str(self.run.root)
+        return str(self.context.root)
 
     @property
     def judge(self) -> ChatModel | None:
         """The judge, where one is configured."""
-        return self.run.model(self.run.settings.judge_model)
+        return self.run.model(self.context.settings.judge_model)
 
     def schema(self) -> Mapping[str, Sequence[str]]:
         """Column names by ``schema.table``: of the case's database, of all where it names none.
@@ -379,8 +368,8 @@ class CaseRunner:
         try:
             for database in self._possible_databases():
                 for table, columns in database.schema().items():
-                    known = merged.setdefault(table, [])
-                    known += [column for column in columns if column not in known]
+                    names = merged.setdefault(table, [])
+                    names += [column for column in columns if column not in names]
         except DatabaseError as error:
             raise CheckFailed(f"the columns of the tables are not known: {error}") from error
         return merged
@@ -408,4 +397,4 @@ class CaseRunner:
         """The object behind ``pkg.mod:name``."""
         from pytest_agenteval.support.importing import load_object
 
-        return load_object(reference, self.run.root)
+        return load_object(reference, self.context.root)

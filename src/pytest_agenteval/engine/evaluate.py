@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_agenteval.cases.model import Case, ParsedCheck, PassRule
+from pytest_agenteval.cases.model import ParsedCheck
 from pytest_agenteval.checks.judge import JUDGED
 from pytest_agenteval.checks.runner import checks_of, run_check
+from pytest_agenteval.engine.case_steps import CaseSteps
 from pytest_agenteval.engine.evidence import (
     column_names,
     evidence_of,
@@ -43,42 +44,11 @@ from pytest_agenteval.types import (
     Extraction,
     Outcome,
     Reference,
-    Services,
     Stage,
-    Statement,
-    UnreadCall,
     Verdict,
 )
 
-ALWAYS_TOLD = ("tool_call", "no_tool_call", "tool_order", "asked")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseSteps:
-    """One case on one model, with what the house lends it.
-
-    ``kept(n)`` is attempt n (from 1) where a resumed run has it already. ``prepare()`` finds the agent
-    and the databases or raises ``StageError``. ``ask(n)`` gives the answer of attempt n or raises
-    ``AgentFailed``; it is what records the answer. ``reference(sql)`` runs a reference or raises
-    ``ReferenceFailed``. ``extract(answer, column names of each reference)`` finds the agent's table or
-    raises ``ExtractionFailed``.
-    ``leak(answer)`` says how the answer key was read, if it was.
-    """
-
-    case: Case
-    k: int
-    rule: PassRule
-    kept: Callable[[int], Attempt | None]
-    prepare: Callable[[], None]
-    ask: Callable[[int], Answer]
-    reference: Callable[[str], Reference]
-    extract: Callable[[Answer, Sequence[Sequence[str]]], Extraction]
-    statements: Callable[[Answer], Sequence[Statement]]
-    unread: Callable[[Answer], Sequence[UnreadCall]]
-    leak: Callable[[Answer], str | None]
-    on_attempt: Callable[[Attempt], None]
-    services: Services
-    comparison: Mapping[str, Any]
+ALWAYS_SAID = ("tool_call", "no_tool_call", "tool_order", "asked")
 
 
 @dataclass(slots=True)
@@ -93,42 +63,42 @@ class _Draft:
     def finish(self, verdict: Verdict, message: str, **more: Any) -> Attempt:
         answer: Answer | None = self.facts.get("answer")
         spent = (time.monotonic() - self.started) * 1000
-        known = spent if answer is None or answer.duration_ms is None else answer.duration_ms
-        return Attempt(self.number, verdict, message, duration_ms=known, **{**self.facts, **more})
+        duration = spent if answer is None or answer.duration_ms is None else answer.duration_ms
+        return Attempt(self.number, verdict, message, duration_ms=duration, **{**self.facts, **more})
 
     def failed_at(self, stage: Stage, reason: str, text: str) -> Attempt:
         return self.finish("error", text, stage=stage, reason=reason, error=text)
 
 
-def evaluate(bench: CaseSteps) -> CaseResult:
+def evaluate(steps: CaseSteps) -> CaseResult:
     """Run all attempts of a case. Nothing but what ends the process (Ctrl-C, a timeout) is raised."""
-    kept = {number: bench.kept(number) for number in range(1, bench.k + 1)}
+    kept = {number: steps.kept(number) for number in range(1, steps.k + 1)}
     attempts: list[Attempt] = [attempt for attempt in kept.values() if attempt is not None]
-    if len(attempts) == bench.k:
-        return _conclude(bench, attempts)
+    if len(attempts) == steps.k:
+        return _conclude(steps, attempts)
     try:
-        bench.prepare()
-        references, of_turns = references_of(bench)
+        steps.prepare()
+        references, of_turns = references_of(steps)
     except Exception as error:
         failed = error
-        return _each(bench, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(bench, ())), failed))
-    return _each(bench, kept, lambda n: _attempt(bench, n, references, of_turns))
+        return _each(steps, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(steps, ())), failed))
+    return _each(steps, kept, lambda n: _attempt(steps, n, references, of_turns))
 
 
-def _each(bench: CaseSteps, kept: Mapping[int, Attempt | None], make: Callable[[int], Attempt]) -> CaseResult:
-    """Make every attempt that is not kept, tell of each as it ends, and conclude."""
+def _each(steps: CaseSteps, kept: Mapping[int, Attempt | None], make: Callable[[int], Attempt]) -> CaseResult:
+    """Make every attempt that is not kept, record each as it ends, and conclude."""
     attempts = []
-    for number, known in kept.items():
-        attempt = known or make(number)
+    for number, earlier in kept.items():
+        attempt = earlier or make(number)
         attempts.append(attempt)
-        if known is None:
-            bench.on_attempt(attempt)
-    return _conclude(bench, attempts)
+        if earlier is None:
+            steps.on_attempt(attempt)
+    return _conclude(steps, attempts)
 
 
-def _facts(bench: CaseSteps, references: tuple[Reference, ...]) -> dict[str, Any]:
+def _facts(steps: CaseSteps, references: tuple[Reference, ...]) -> dict[str, Any]:
     """What is known of every attempt before the agent is asked."""
-    sql = bench.case.statements
+    sql = steps.case.statements
     return {
         "reference_sql": sql[0] if sql else None,
         "reference": references[0].table if references else None,
@@ -154,11 +124,11 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
     return draft.finish("error", text, stage=draft.stage, reason="internal_error", error=f"{text}\n{where}")
 
 
-def references_of(bench: CaseSteps) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
+def references_of(steps: CaseSteps) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
     """The accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
-    case = bench.case
-    whole = _accepted(bench, case.sql, case.expected)
-    of_turns = tuple(_accepted(bench, turn.sql, turn.expected) for turn in case.turns)
+    case = steps.case
+    whole = _accepted(steps, case.sql, case.expected)
+    of_turns = tuple(_accepted(steps, turn.sql, turn.expected) for turn in case.turns)
     if len(of_turns) == 1 and not whole:
         # the only turn is the whole conversation
         whole, of_turns = of_turns[0], ((),)
@@ -178,29 +148,29 @@ def references_of(bench: CaseSteps) -> tuple[tuple[Reference, ...], tuple[tuple[
     return whole, of_turns
 
 
-def _accepted(bench: CaseSteps, sql: Iterable[str], expected: Table | None) -> tuple[Reference, ...]:
+def _accepted(steps: CaseSteps, sql: Iterable[str], expected: Table | None) -> tuple[Reference, ...]:
     inline = () if expected is None else (Reference(expected),)
-    return (*(bench.reference(statement) for statement in sql), *inline)
+    return (*(steps.reference(statement) for statement in sql), *inline)
 
 
 def _attempt(
-    bench: CaseSteps,
+    steps: CaseSteps,
     number: int,
     references: tuple[Reference, ...],
     of_turns: tuple[tuple[Reference, ...], ...],
 ) -> Attempt:
-    draft = _Draft(number, facts=_facts(bench, references))
+    draft = _Draft(number, facts=_facts(steps, references))
     try:
-        answer = bench.ask(number)
+        answer = steps.ask(number)
         draft.started = time.monotonic()
         draft.facts["answer"] = answer
-        return _judge(bench, draft, answer, references, of_turns)
+        return _judge(steps, draft, answer, references, of_turns)
     except JournalFailed:
         raise
     except Exception as error:
         return _error(draft, error)
     except BaseException as error:
-        bench.on_attempt(_cut_short(draft, error))
+        steps.on_attempt(_cut_short(draft, error))
         raise
 
 
@@ -213,7 +183,7 @@ def _cut_short(draft: _Draft, error: BaseException) -> Attempt:
 
 
 def _judge(
-    bench: CaseSteps,
+    steps: CaseSteps,
     draft: _Draft,
     answer: Answer,
     references: tuple[Reference, ...],
@@ -222,43 +192,43 @@ def _judge(
     from pytest_agenteval.checks.outcome import empty_answer
 
     draft.facts["asked"] = tuple(call.name for call in answer.tool_calls if call.asked)
-    leaked = bench.leak(answer)
+    leaked = steps.leak(answer)
     if leaked is not None:
         draft.facts["leak"] = leaked
         result = CheckResult("leak", False, leaked, reason="leak")
         return _verdict(draft, [result])
     draft.stage = "extraction"
-    extraction = bench.extract(answer, column_names(references))
+    extraction = steps.extract(answer, column_names(references))
     draft.facts["extraction"] = extraction
-    turns = turn_evidence(bench, answer, of_turns)
-    evidence = evidence_of(bench, answer, extraction, references, turns)
+    turns = turn_evidence(steps, answer, of_turns)
+    evidence = evidence_of(steps, answer, extraction, references, turns)
     draft.facts["extraction"] = with_all_costs(extraction, evidence)
     draft.stage = "checks"
-    observed, results = _outcome(bench, evidence)
+    observed, results = _outcome(steps, evidence)
     draft.facts["observed"] = observed
     evidence = replace(evidence, observed=observed)
-    results += _all_checks(bench, draft, evidence)
+    results += _all_checks(steps, draft, evidence)
     if counts_as_check(results) and all(result.passed for result in results):
         results += empty_answer(evidence)
-    return _verdict(draft, results, len(bench.case.turns))
+    return _verdict(draft, results, len(steps.case.turns))
 
 
-def _outcome(bench: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
+def _outcome(steps: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
     """What was observed; a result only where the outcome decides something."""
     from pytest_agenteval.checks.outcome import judge_outcome
 
-    case = bench.case
+    case = steps.case
     checks = (*case.assertions, *(check for turn in case.turns for check in turn.assertions))
     observed, result = judge_outcome(case.outcome, evidence, checks)
     return observed, [result] if result is not None and case.outcome_judged else []
 
 
-def _all_checks(bench: CaseSteps, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
+def _all_checks(steps: CaseSteps, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
     """Data first (it may spare a judge's call), then the budget, then assertions in file order."""
     data = _data_results(draft, evidence)
     results = list(data)
     decided = any(not result.passed for result in data)
-    for check, turn in checks_of(bench.case):
+    for check, turn in checks_of(steps.case):
         if decided and check.type in JUDGED:
             results.append(_not_asked(check, turn))
         else:
@@ -274,10 +244,10 @@ def _data_results(draft: _Draft, evidence: Evidence) -> list[CheckResult]:
     places: list[int | None] = [None] if evidence.references else []
     places += [number for number, turn in enumerate(evidence.turns) if turn.references]
     results = [check_data(evidence, turn=place) for place in places]
-    told = next((result for result in results if not result.passed), results[0] if results else None)
-    if told is not None:
-        draft.facts["comparison"] = told.details["comparison"]
-        draft.facts |= shown_of(evidence, told.turn, told.details["reference"])
+    reported = next((result for result in results if not result.passed), results[0] if results else None)
+    if reported is not None:
+        draft.facts["comparison"] = reported.details["comparison"]
+        draft.facts |= shown_of(evidence, reported.turn, reported.details["reference"])
     draft.stage = "checks"
     return results
 
@@ -308,7 +278,7 @@ def _verdict(draft: _Draft, results: Sequence[CheckResult], turns: int = 1) -> A
 
 
 def counts_as_check(results: Sequence[CheckResult]) -> bool:
-    """Whether anything about the answer was checked; a limit on what it may use is no such thing."""
+    """Return whether anything about the answer was checked; a limit on what it may use does not count."""
     return any(result.type != "limit" for result in results)
 
 
@@ -316,26 +286,26 @@ def _message(results: Sequence[CheckResult], turns: int) -> str:
     """Nao's form: what the assertions say, then the data message; what failed in a turn names the turn."""
     spared = [result for result in results if result.details.get("not_asked")]
     rest = [result for result in results if not result.details.get("not_asked")]
-    told = [r for r in rest if r.type != "data" and (r.type in ALWAYS_TOLD or not r.passed)]
+    asserted = [r for r in rest if r.type != "data" and (r.type in ALWAYS_SAID or not r.passed)]
     data = [result for result in rest if result.type == "data"]
     wrong = [result for result in data if not result.passed]
-    deciding = [r for r in told if r.severity == "fail"]
+    deciding = [r for r in asserted if r.severity == "fail"]
 
     def why(result: CheckResult) -> str:
         if result.turn is None or turns < 2 or result.passed:
             return result.why
         return f"{turn_label(result.turn, turns)}: {result.why}"
 
-    warned = [f"warning: {why(r)}" if not r.passed else r.why for r in told if r.severity == "warn"]
+    warned = [f"warning: {why(r)}" if not r.passed else r.why for r in asserted if r.severity == "warn"]
     said = [why(r) for r in (*deciding, *(wrong or data))] or [r.why for r in rest if r.severity == "fail"]
     pieces = [*said, *warned, *(result.why for result in spared)]
     return "; ".join(dict.fromkeys(pieces)) or "nothing was checked"
 
 
-def _conclude(bench: CaseSteps, attempts: Sequence[Attempt]) -> CaseResult:
-    verdict = decide([attempt.verdict for attempt in attempts], bench.rule, bench.k)
+def _conclude(steps: CaseSteps, attempts: Sequence[Attempt]) -> CaseResult:
+    verdict = decide([attempt.verdict for attempt in attempts], steps.rule, steps.k)
     shown = next((a for a in attempts if a.verdict == verdict.verdict), attempts[-1])
-    counted = bench.k > 1 and any(attempt.verdict != "not_run" for attempt in attempts)
+    counted = steps.k > 1 and any(attempt.verdict != "not_run" for attempt in attempts)
     message = f"{verdict.label}: {shown.message}" if counted else shown.message
     scores = [attempt.score for attempt in attempts if attempt.score is not None]
     return CaseResult(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, Protocol
+from typing import Any
 
-from pytest_agenteval.cases.model import Case
 from pytest_agenteval.checks.runner import first_cell
+from pytest_agenteval.engine.case_steps import CaseSteps
 from pytest_agenteval.errors import ExtractionFailed
 from pytest_agenteval.types import (
     Answer,
@@ -17,37 +17,9 @@ from pytest_agenteval.types import (
     Evidence,
     Extraction,
     Reference,
-    Services,
-    Statement,
     TurnEvidence,
-    UnreadCall,
     Usage,
 )
-
-
-class Finder(Protocol):
-    """What finds a table and the statements in an answer: the part of a bench that is needed here."""
-
-    @property
-    def case(self) -> Case:
-        """The case."""
-
-    @property
-    def comparison(self) -> Mapping[str, Any]:
-        """Its comparison options."""
-
-    @property
-    def services(self) -> Services:
-        """What checks may ask for."""
-
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]], /) -> Extraction:
-        """The agent's table; ``accepted`` holds the column names of each reference."""
-
-    def statements(self, answer: Answer, /) -> Sequence[Statement]:
-        """The statements the agent executed."""
-
-    def unread(self, answer: Answer, /) -> Sequence[UnreadCall]:
-        """Calls that may have executed others."""
 
 
 def column_names(references: Iterable[Reference]) -> list[list[str]]:
@@ -56,26 +28,30 @@ def column_names(references: Iterable[Reference]) -> list[list[str]]:
 
 
 def turn_evidence(
-    bench: Finder, answer: Answer, of_turns: tuple[tuple[Reference, ...], ...]
+    steps: CaseSteps, answer: Answer, of_turns: tuple[tuple[Reference, ...], ...]
 ) -> tuple[TurnEvidence, ...]:
     """What each turn gave; a turn with a reference of its own gets a table of its own.
 
     () for a case of one turn without a reference of its own. Raises ``ExtractionFailed`` when a
     turn that is to be checked is not in the answer.
     """
-    turns = bench.case.turns
+    turns = steps.case.turns
     if len(turns) < 2 and not any(of_turns):
         return ()
     parts = answer.turns or (answer,)
     for number, turn in enumerate(turns[len(parts) :], start=len(parts)):
         if of_turns[number] or turn.assertions or turn.expected_response:
-            told = f"the answer holds {len(parts)} of {len(turns)} turns"
-            raise ExtractionFailed(f"{told}, and {turn_label(number, len(turns))} is to be checked")
-    made = []
+            raise ExtractionFailed(
+                f"the answer holds {len(parts)} of {len(turns)} turns, and "
+                f"{turn_label(number, len(turns))} is to be checked"
+            )
+    evidences = []
     for turn, part, references in zip(turns, parts, of_turns, strict=False):
-        found = bench.extract(part, column_names(references))
-        made.append(TurnEvidence(turn.say, part.text, part.tool_calls, found.table, references, found))
-    return tuple(made)
+        extraction = steps.extract(part, column_names(references))
+        evidences.append(
+            TurnEvidence(turn.say, part.text, part.tool_calls, extraction.table, references, extraction)
+        )
+    return tuple(evidences)
 
 
 def turn_label(turn: int, count: int) -> str:
@@ -84,15 +60,15 @@ def turn_label(turn: int, count: int) -> str:
 
 
 def evidence_of(
-    bench: Finder,
+    steps: CaseSteps,
     answer: Answer,
     extraction: Extraction,
     references: tuple[Reference, ...],
     turns: tuple[TurnEvidence, ...],
 ) -> Evidence:
     """The evidence of a whole answer."""
-    case = bench.case
-    statements = tuple(bench.statements(answer))
+    case = steps.case
+    statements = tuple(steps.statements(answer))
     calls = answer.tool_calls
     return Evidence(
         prompt=case.prompt,
@@ -111,11 +87,11 @@ def evidence_of(
         metadata=case.metadata,
         expected_response=case.expected_response,
         outcome=case.outcome,
-        comparison=bench.comparison,
+        comparison=steps.comparison,
         extraction=extraction,
         answer=answer,
-        services=bench.services,
-        unread=tuple(bench.unread(answer)),
+        services=steps,
+        unread=tuple(steps.unread(answer)),
     )
 
 
@@ -131,12 +107,12 @@ def shown_of(evidence: Evidence, turn: int | None, reference: int) -> dict[str, 
     ``reference`` is the place of the accepted reference it was made with. What extracting cost is that
     of all turns.
     """
-    of = evidence if turn is None else evidence.turns[turn]
-    chosen = of.references[reference]
+    part = evidence if turn is None else evidence.turns[turn]
+    chosen = part.references[reference]
     facts = {"reference": chosen.table, "reference_sql": chosen.sql}
-    if turn is None or of.extraction is None:
+    if turn is None or part.extraction is None:
         return facts
-    return {**facts, "extraction": with_all_costs(of.extraction, evidence)}
+    return {**facts, "extraction": with_all_costs(part.extraction, evidence)}
 
 
 def with_all_costs(extraction: Extraction, evidence: Evidence) -> Extraction:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.judge import JUDGED
+from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
 from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.results.document.document import Document, from_folder
 from pytest_agenteval.results.document.entries import has_answer, upgraded
@@ -26,7 +27,6 @@ from pytest_agenteval.types import Answer, Attempt, CheckResult, Evidence, Extra
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case, ParsedCheck
-    from pytest_agenteval.engine.case_runner import CaseRunner
     from pytest_agenteval.engine.run import Run
 
 NAO_ROWS = 100
@@ -34,7 +34,7 @@ NAO_ROWS = 100
 
 
 class NotRescorable(Exception):
-    """Why an entry keeps its verdict; the text is counted and told."""
+    """Raised for an entry that cannot be rescored; the reason is reported with a count."""
 
 
 @contextmanager
@@ -47,8 +47,11 @@ def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, li
     with tempfile.TemporaryDirectory(prefix=temp_prefix()) as name:
         folder = RunFolder.reserve(Path(name) / "outputs", datetime.now())
         rescorer = _Rescorer(_run(place, Path(name)))
-        with Journal(folder, "main") as journal:
-            kept = _judge_all(old, rescorer, journal)
+        try:
+            with Journal(folder, "main") as journal:
+                kept = _judge_all(old, rescorer, journal)
+        finally:
+            rescorer.run.close()
         started = {"started_at": old.header.get("started_at") or old.header.get("timestamp")}
         folder.write_run({**old.run, **started, "rescored": len(old.rows) - sum(kept.values())})
         yield from_folder(folder), kept.most_common()
@@ -91,6 +94,7 @@ def nodeid_of(row: Row) -> str:
 
 def _run(place: Path, scratch: Path) -> Run:
     from pytest_agenteval.config.location import find_place
+    from pytest_agenteval.engine.context import RunContext, environment_redactor
     from pytest_agenteval.engine.process import Process
     from pytest_agenteval.engine.run import Run
 
@@ -98,11 +102,13 @@ def _run(place: Path, scratch: Path) -> Run:
     settings = replace(found.settings, output=str(scratch / "databases"))
     now = f"{datetime.now():%Y%m%d_%H%M%S}"
     return Run(
-        root=found.root,
-        settings=settings,
-        project=found.project,
-        process=Process("rescore", "rescore", now),
-        register=lambda registry: None,
+        RunContext(
+            root=found.root,
+            settings=settings,
+            project=found.project,
+            process=Process("rescore", "rescore", now),
+            redactor=environment_redactor(found.project),
+        )
     )
 
 
@@ -131,13 +137,13 @@ class _Rescorer:
             case = self.case(row)
         except NotRescorable:
             return item
-        now = self.run.planned_item(case, nodeid, row.model)
+        now = self.run.context.planned_item(case, nodeid, row.model)
         return replace(now, model=row.model, name=row.name, path=row.path, k=row.k)
 
     def case(self, row: Row) -> Case:
         """The case of a row. Raises ``NotRescorable``."""
-        known = self._cases(row.path) if row.path else self._everywhere()
-        case = known.get(row.name)
+        cases = self._cases(row.path) if row.path else self._everywhere()
+        case = cases.get(row.name)
         if case is None:
             raise NotRescorable(f"no case {row.name!r} in {row.path or 'the project'}")
         return case
@@ -146,15 +152,17 @@ class _Rescorer:
         if path not in self.files:
             from pytest_agenteval.cases.discovery import claim
 
-            place = self.run.root / path
+            place = self.run.context.root / path
             if not place.is_file():
                 raise NotRescorable(f"{path} is gone")
-            claimed = claim(place, root=self.run.root, named=True)
+            claimed = claim(place, root=self.run.context.root, named=True)
             if claimed is None:
                 raise NotRescorable(f"{path} is no case file")
-            loaded = self.run.load(place, claim=claimed, own_databases=True, marks=())
+            loaded = self.run.files.load(place, claim=claimed, own_databases=True, marks=())
             if loaded.errors:
-                raise SettingsError("\n".join(problem.render(self.run.root) for problem in loaded.errors))
+                raise SettingsError(
+                    "\n".join(problem.render(self.run.context.root) for problem in loaded.errors)
+                )
             self.files[path] = {case.name: case for case in loaded.cases}
         return self.files[path]
 
@@ -163,8 +171,9 @@ class _Rescorer:
         if "" not in self.files:
             from pytest_agenteval.cases.discovery import find
 
-            found = find([self.run.root], root=self.run.root, globs=self.run.settings.files)
-            paths = [path.relative_to(self.run.root).as_posix() for path, _ in found]
+            context = self.run.context
+            files = find([context.root], root=context.root, globs=context.settings.files)
+            paths = [path.relative_to(context.root).as_posix() for path, _ in files]
             cases = [case for path in paths for case in self._cases(path).values()]
             count = Counter(case.name for case in cases)
             self.files[""] = {case.name: case for case in cases if count[case.name] == 1}
@@ -172,36 +181,15 @@ class _Rescorer:
 
     def attempt(self, row: Row, entry: Mapping[str, Any]) -> Attempt:
         """The attempt judged again. Raises ``NotRescorable``."""
-        from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
-        from pytest_agenteval.engine.evaluate import CaseSteps, evaluate
+        from pytest_agenteval.engine.evaluate import evaluate
 
         answer = answer_of(entry)
         if answer is None or (row.verdict == "error" and row.stage in ("agent", "timeout", "reference")):
             raise NotRescorable("no finished answer")
         _whole_or_raise(entry)
-        case = self.case(row)
-        case_run = CaseRunner(self.run, case, nodeid_of(row), row.model, 0, Fixtures())
-        saved = _Saved(entry, answer, case_run)
-        attempts: list[Attempt] = []
-        evaluate(
-            CaseSteps(
-                case=_with_saved_judgements(case, entry, has_judge=case_run.judge is not None),
-                k=1,
-                rule=case_run.rule,
-                kept=lambda number: None,
-                prepare=lambda: None,
-                ask=saved.ask,
-                reference=saved.reference,
-                extract=saved.extract,
-                statements=case_run.statements,
-                unread=case_run.unread,
-                leak=case_run.leak,
-                on_attempt=attempts.append,
-                services=case_run,
-                comparison=case_run.comparison,
-            )
-        )
-        return replace(attempts[0], number=row.attempt, duration_ms=row.duration_ms)
+        saved = SavedCase(self.run, self.case(row), row, entry, answer)
+        evaluate(saved)
+        return replace(saved.attempts[0], number=row.attempt, duration_ms=row.duration_ms)
 
 
 def _whole_or_raise(entry: Mapping[str, Any]) -> None:
@@ -218,37 +206,58 @@ def _whole_or_raise(entry: Mapping[str, Any]) -> None:
             raise NotRescorable(f"{len(data)} rows, where other programs cut without saying so")
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """What the entry holds, in place of the agent, the database and the extraction's model."""
+class SavedCase(CaseRunner):
+    """The ``CaseSteps`` of rescoring: a results entry in place of agent, database and extraction model.
 
-    entry: Mapping[str, Any]
-    said: Answer
-    case_run: CaseRunner
+    ``attempts`` is what was judged.
+    """
+
+    def __init__(self, run: Run, case: Case, row: Row, entry: Mapping[str, Any], answer: Answer) -> None:
+        super().__init__(run, case, nodeid_of(row), row.model, 0, Fixtures())
+        self.case = _with_saved_judgements(case, entry, has_judge=self.judge is not None)
+        self.k = 1
+        self.attempts: list[Attempt] = []
+        self._entry = entry
+        self._answer = answer
+
+    def kept(self, number: int) -> Attempt | None:
+        """Keep nothing: every entry is judged again."""
+        return None
+
+    def prepare(self) -> None:
+        """Need no agent and no database."""
 
     def ask(self, number: int) -> Answer:
-        """The saved answer."""
-        return self.said
+        """Return the saved answer."""
+        return self._answer
 
     def reference(self, sql: str) -> Reference:
-        """The saved table while the SQL is the same; else it is run. Raises ``ReferenceFailed``."""
-        details = self.entry["details"]
+        """Return the saved table while the SQL is the same; else run it. Raises ``ReferenceFailed``."""
+        details = self._entry["details"]
         table = table_of(details, "expected_table")
         if table is None or _folded(sql) != _folded(details.get("reference_sql") or ""):
-            return self.case_run.reference(sql)
+            return super().reference(sql)
         from pytest_agenteval.databases import outermost_order_by
 
-        keys = outermost_order_by(sql, None) if self.case_run.ordered else ()
+        keys = outermost_order_by(sql, None) if self.ordered else ()
         return Reference(table, sql, tuple(keys or ()))
 
     def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
-        """The table a model's query gave is taken as it was; any other is looked for again."""
-        extraction = self.entry.get("extraction")
-        table = table_of(self.entry["details"], "actual_table")
+        """Return the table that a model's query gave as it was; any other is looked for again."""
+        extraction = self._entry.get("extraction")
+        table = table_of(self._entry["details"], "actual_table")
         source = extraction["source"] if extraction else "given"
-        if answer is self.said and table is not None and (extraction is None or source in ("query", "json")):
+        if (
+            answer is self._answer
+            and table is not None
+            and (extraction is None or source in ("query", "json"))
+        ):
             return Extraction(table, source, extraction["query"] if extraction else None)
-        return self.case_run.extract(answer, accepted)
+        return super().extract(answer, accepted)
+
+    def on_attempt(self, attempt: Attempt) -> None:
+        """Keep what was judged."""
+        self.attempts.append(attempt)
 
 
 def _folded(sql: str) -> str:

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.config.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.engine.context import RunContext
 
 
-def run_info(run: Run, command: Sequence[str]) -> dict[str, Any]:
-    """What the document says of the run."""
+def run_info(context: RunContext, command: Sequence[str]) -> dict[str, Any]:
+    """Return what the document says of the run."""
     from pytest_agenteval import __version__
 
-    settings = run.settings
-    card = _scorecard(run.root)
+    settings = context.settings
+    card = _scorecard(context.root)
     return {
         "label": settings.label,
         "plugin_version": __version__,
-        "git_sha": git_sha(run.root),
-        "command": [run.redactor.text(str(word)) for word in command],
-        "target": run.redactor.text(settings.target or f"fixture {settings.fixture}"),
+        "git_sha": git_sha(context.root),
+        "command": [context.redactor.text(str(word)) for word in command],
+        "target": context.redactor.text(settings.target or f"fixture {settings.fixture}"),
         "selection": list(settings.select),
-        "config": shown_settings(settings, run.redactor.text),
-        "context_hash": context_hash(run.root, run.project.context_files),
+        "config": shown_settings(settings, context.redactor.text),
+        "context_hash": context_hash(context.root, context.project.context_files),
         **({"scorecard": card} if card is not None else {}),
     }
 

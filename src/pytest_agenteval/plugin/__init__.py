@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.controller import ControllerPlugin
-from pytest_agenteval.plugin.items import RUN, case_of, has_cases
+from pytest_agenteval.plugin.items import case_of, has_cases, session_state
 from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given
 
 
@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Select cases, skip those not asked for, hold all back after a broken case file."""
-    if RUN in config.stash and config.stash[RUN].settings.validate:
+    run = session_state(config).run
+    if run is not None and run.context.settings.validate:
         from pytest_agenteval.plugin.governance_items import add_findings
 
         add_findings(session, items)

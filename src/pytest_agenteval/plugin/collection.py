@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.items import FOUND, AgentEvalWarning, CaseFailed, case_of
+from pytest_agenteval.plugin.items import AgentEvalWarning, CaseFailed, case_of, session_state
 from pytest_agenteval.plugin.options import run_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class CaseFile(pytest.Module):
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """One item per case and model. Raises ``CollectError`` with every problem of the file."""
         run = run_of(self.config)
-        self.config.stash[FOUND] = True
+        session_state(self.config).has_cases = True
         own = self.has_fixture("agenteval_databases")
-        loaded = run.load(self.path, claim=self.claim, own_databases=own, marks=registered(self.config))
+        loaded = run.files.load(self.path, claim=self.claim, own_databases=own, marks=registered(self.config))
         self.cases = {case.id: case for case in loaded.cases}
         errors = [problem for problem in loaded.problems if problem.severity == "error"]
         if errors:
@@ -86,12 +86,12 @@ class CaseFile(pytest.Module):
 
     def _fixture_names(self, case: Case, run: Run) -> list[str]:
         wanted = [*case.setup]
-        if run.choices.models_of(case, fixture=self.has_fixture(run.settings.fixture)):
+        if run.context.choices.models_of(case, fixture=self.has_fixture(run.context.settings.fixture)):
             wanted.append("agenteval_model")
         if case.isolate:
             wanted.append("agenteval_isolated_databases")
-        if run.choices.target_of(case) is None and self.has_fixture(run.settings.fixture):
-            wanted.append(run.settings.fixture)
+        if run.context.choices.target_of(case) is None and self.has_fixture(run.context.settings.fixture):
+            wanted.append(run.context.settings.fixture)
         if self.has_fixture("agenteval_databases"):
             wanted.append("agenteval_databases")
         return list(dict.fromkeys(wanted))
@@ -152,7 +152,7 @@ def parametrize_models(metafunc: pytest.Metafunc) -> None:
     run = run_of(metafunc.config)
     file = metafunc.definition.parent
     assert isinstance(file, CaseFile)
-    models = run.choices.models_of(case, fixture=file.has_fixture(run.settings.fixture))
+    models = run.context.choices.models_of(case, fixture=file.has_fixture(run.context.settings.fixture))
     params = []
     for model in models:
         hit = case.xfail is not None and case.xfail.models is not None and model in case.xfail.models

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from pytest_agenteval.plugin.items import LINE_KEY, REPORT_KEY, has_cases, session_state
 from pytest_agenteval.plugin.options import given
-from pytest_agenteval.plugin.planning import PLANNED
 
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
@@ -34,26 +34,26 @@ class ControllerPlugin:
         self.ending: Any = None
         self.complaints: list[str] = []
         self.left_out: list[str] = []
-        self.untold: dict[str, set[str]] = {}
+        self.unaware: dict[str, set[str]] = {}
         self.token: Path | None = None
         self.login: str | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take our one string off a report that has arrived."""
-        text = report.__dict__.pop("agenteval", None)
+        text = report.__dict__.pop(REPORT_KEY, None)
         if text is None:
             return
-        told = json.loads(text)
-        self._write_lines(told["lines"])
-        scalars = told["scalars"]
+        sent = json.loads(text)
+        self._write_lines(sent["lines"])
+        scalars = sent["scalars"]
         if scalars is None:
             return
         self.results[report.nodeid] = scalars
-        if told["untold"] is not None:
-            self.untold.setdefault(told["untold"], set()).add(scalars["model"])
+        if sent["unaware"] is not None:
+            self.unaware.setdefault(sent["unaware"], set()).add(scalars["model"])
         self.spent += scalars.get("cost") or 0.0
-        report.__dict__["agenteval_line"] = live_line(scalars, self.spent)
+        report.__dict__[LINE_KEY] = live_line(scalars, self.spent)
         self.tell("pytest_agenteval_result", result=dict(scalars))
 
     def tell(self, hook: str, **arguments: Any) -> None:
@@ -83,7 +83,7 @@ class ControllerPlugin:
         self, report: pytest.TestReport
     ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
         """The live line of a case at -v; the short summary at the end keeps pytest's own words."""
-        line = getattr(report, "agenteval_line", None)
+        line = getattr(report, LINE_KEY, None)
         if line is None or self.ended or report.outcome not in ("passed", "failed"):
             return None
         if hasattr(report, "wasxfail"):
@@ -124,14 +124,12 @@ class ControllerPlugin:
 
     def _go_on(self) -> str | None:
         """The run to go on with; its folder is taken over before a worker can."""
-        from pytest_agenteval.plugin.items import RUN
-
-        if RUN not in self.config.stash:
+        run = session_state(self.config).run
+        if run is None:
             return None
-        run = self.config.stash[RUN]
-        if run.process.earlier is not None:
+        if run.context.process.earlier is not None:
             run.folder()
-        return run.process.earlier
+        return run.context.process.earlier
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -154,7 +152,6 @@ class ControllerPlugin:
         """Whether any case was about to run: a report came, or a folder of this run is there."""
         if self.results:
             return True
-        from pytest_agenteval.plugin.items import has_cases
         from pytest_agenteval.plugin.options import run_of
 
         if not (has_cases(self.config) or self.token):
@@ -163,10 +160,11 @@ class ControllerPlugin:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary table."""
-        if given(self.config, "dry_run") and PLANNED in self.config.stash:
+        state = session_state(self.config)
+        if given(self.config, "dry_run") and state.session is not None:
             from pytest_agenteval.plugin.dry_run import print_plan
 
-            print_plan(terminalreporter, self.config, self.config.stash[PLANNED])
+            print_plan(terminalreporter, self.config, state.planned)
         for text in self.left_out:
             terminalreporter.write_line(f"earlier results left out: {text}", yellow=True)
         for complaint in self.complaints:
@@ -175,10 +173,10 @@ class ControllerPlugin:
             from pytest_agenteval.plugin.session_end import print_summary
 
             print_summary(terminalreporter, self.config, self.ending)
-        if self.untold:
-            from pytest_agenteval.plugin.model_warning import untold_lines
+        if self.unaware:
+            from pytest_agenteval.plugin.model_warning import unaware_lines
 
-            for line in untold_lines(self.untold):
+            for line in unaware_lines(self.unaware):
                 terminalreporter.write_line(f"warning: {line}", yellow=True)
 
 

@@ -23,7 +23,7 @@ def print_plan(reporter: Any, config: pytest.Config, items: Sequence[pytest.Item
     for item in ours:
         case = case_of(item)
         assert case is not None
-        planned = run.planned_item(case, item.nodeid, model_of(item))
+        planned = run.context.planned_item(case, item.nodeid, model_of(item))
         calls[planned.model] += planned.k
         price = prices.get((planned.path, planned.name, planned.model))
         if price is None:
@@ -49,7 +49,7 @@ def last_costs(config: pytest.Config) -> tuple[dict[tuple[str, str, str], float]
     """The mean cost (USD) of an attempt by (path, name, model) in the last results, and their file."""
     from pytest_agenteval.results.document.load import past_documents
 
-    last = next(past_documents(run_of(config).output), None)
+    last = next(past_documents(run_of(config).context.output), None)
     if last is None or last.path is None:
         return {}, None
     seen: dict[tuple[str, str, str], list[float]] = defaultdict(list)

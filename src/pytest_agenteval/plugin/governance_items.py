@@ -67,13 +67,13 @@ def add_findings(session: pytest.Session, items: list[pytest.Item]) -> None:
 
     run = run_of(session.config)
     sources, unusable = run.usable_databases
-    schemas, _ = ask_databases(sources, run.root, run.settings)
+    schemas, _ = ask_databases(sources, run.context.root, run.context.settings)
     # without configured databases a fixture may define them: which there are is not known
-    found = validate(run.root, [*sources, *unusable] or None, schemas)
+    found = validate(run.context.root, [*sources, *unusable] or None, schemas)
     by_file: dict[Path, list[Problem]] = {path: [] for path in found.files}
     for problem in found.problems:
         by_file.setdefault(problem.path, []).append(problem)
     for path, problems in by_file.items():
         node = GovernanceFile.from_parent(session, path=path)
-        node.problems, node.strict = tuple(problems), run.settings.strict
+        node.problems, node.strict = tuple(problems), run.context.settings.strict
         items += node.collect()

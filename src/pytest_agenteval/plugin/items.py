@@ -1,8 +1,9 @@
-"""What an item of ours is: its case, its model, its run, and the two ways it can go wrong."""
+"""Items: their case and model, what is kept of them and of the session, and how they can fail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,16 +11,67 @@ import pytest
 if TYPE_CHECKING:
     from _pytest.outcomes import Failed
 
+    from pytest_agenteval.agents.runtime.call_pool import CallPool, PoolReport
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.engine.case_runner import CaseRunner
     from pytest_agenteval.engine.run import Run
 
     FailedType = Failed
 else:
     FailedType = pytest.fail.Exception
 
-RUN: pytest.StashKey[Run] = pytest.StashKey()
-SESSION: pytest.StashKey[pytest.Session] = pytest.StashKey()
-FOUND: pytest.StashKey[bool] = pytest.StashKey()
+REPORT_KEY = "agenteval"
+"""The attribute of a report that carries one JSON string to the controller."""
+LINE_KEY = "agenteval_line"
+"""The attribute of a report that holds its live line."""
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What this process keeps for the whole session.
+
+    ``has_cases``: a case file was found. ``planned`` are the items that are to run. ``pool`` makes
+    overlapping calls; ``calls`` says what became of them once it has ended.
+    """
+
+    run: Run | None = None
+    session: pytest.Session | None = None
+    has_cases: bool = False
+    planned: Sequence[pytest.Item] = ()
+    pool: CallPool | None = None
+    calls: PoolReport | None = None
+
+
+@dataclass(slots=True)
+class ItemState:
+    """What is kept of one item.
+
+    ``scalars`` wait for the item's report. ``unaware`` is the place of an agent that cannot know its
+    model. ``gated_text`` is the failure's text where a gate decides. ``isolated`` are the URLs of the
+    running attempt's own copies. ``early`` is the case runner whose calls began before the item did;
+    ``reason_shown``: why they did not has been printed.
+    """
+
+    scalars: dict[str, Any] | None = None
+    unaware: str | None = None
+    gated_text: str | None = None
+    isolated: dict[str, str] = field(default_factory=dict)
+    early: CaseRunner | None = None
+    reason_shown: bool = False
+
+
+_SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
+_ITEM: pytest.StashKey[ItemState] = pytest.StashKey()
+
+
+def session_state(config: pytest.Config) -> SessionState:
+    """Return the state of this process's session."""
+    return config.stash.setdefault(_SESSION, SessionState())
+
+
+def item_state(item: pytest.Item) -> ItemState:
+    """Return the state of an item."""
+    return item.stash.setdefault(_ITEM, ItemState())
 
 
 class CaseFailed(FailedType):
@@ -41,7 +93,7 @@ class AgentEvalWarning(pytest.PytestWarning):
 
 
 def case_of(item: Any) -> Case | None:
-    """The case behind an item (``None``: not one of ours)."""
+    """Return the case behind an item (``None`` for an ordinary test)."""
     cases = getattr(getattr(item, "parent", None), "cases", None)
     return cases.get(getattr(item, "originalname", item.name)) if isinstance(cases, dict) else None
 
@@ -63,5 +115,5 @@ def rerun_of(item: pytest.Item) -> int:
 
 
 def has_cases(config: pytest.Config) -> bool:
-    """Whether a case file was found by this process."""
-    return FOUND in config.stash
+    """Return whether this process has found a case file."""
+    return session_state(config).has_cases

@@ -1,4 +1,4 @@
-"""Agents that never learn which model a case is for: then the rows of several models are one agent's."""
+"""Warn if a multi-model run uses an agent that cannot see the model: all rows are then one agent's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MODEL_FIXTURE = "agenteval_model"
 
 
-def untold_lines(models: Mapping[str, Collection[str]]) -> list[str]:
-    """A warning for each agent that was to be several models: ``models`` are those of each untold agent."""
+def unaware_lines(models: Mapping[str, Collection[str]]) -> list[str]:
+    """Return a warning for each agent that was to be several models; ``models`` by the agent's place."""
     return [
         f"{place} takes (prompt) and is not told the model: the rows of {len(names)} models are one agent's; "
         "take (task) and read task.model"
@@ -24,8 +24,10 @@ def untold_lines(models: Mapping[str, Collection[str]]) -> list[str]:
     ]
 
 
-def untold_agent(item: pytest.Item, agent: RunnableAgent | None, fixture: str, root: Path) -> str | None:
-    """The place of an agent that cannot know its model; ``None``: it can, or nobody knows.
+def agent_unaware_of_model(
+    item: pytest.Item, agent: RunnableAgent | None, fixture: str, root: Path
+) -> str | None:
+    """Return the place of an agent that cannot know its model; ``None`` if it can or might.
 
     It takes the prompt alone, no fixture of the case asks for ``agenteval_model``, and none behind the
     agent's (named ``fixture``) for ``request``, which knows it too.

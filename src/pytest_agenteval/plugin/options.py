@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.config.options import OPTIONS, Option
-from pytest_agenteval.plugin.items import RUN, SESSION
+from pytest_agenteval.plugin.items import session_state
 
 if TYPE_CHECKING:
     from pytest_agenteval.config.project_file import Project
@@ -120,13 +120,15 @@ def _is_set(config: pytest.Config, option: Option) -> bool:
 
 def run_of(config: pytest.Config) -> Run:
     """This process's run, made when it is first asked for. Raises ``pytest.UsageError``."""
-    if RUN not in config.stash:
-        config.stash[RUN] = _new_run(config)
-    return config.stash[RUN]
+    state = session_state(config)
+    if state.run is None:
+        state.run = _new_run(config)
+    return state.run
 
 
 def _new_run(config: pytest.Config) -> Run:
     from pytest_agenteval.config.project_file import find_project
+    from pytest_agenteval.engine.context import RunContext, environment_redactor
     from pytest_agenteval.engine.run import Run
     from pytest_agenteval.errors import AgentEvalError
 
@@ -140,11 +142,14 @@ def _new_run(config: pytest.Config) -> Run:
     _check_target(config, settings, project)
     _look_at_earlier_results(config, settings)
     return Run(
-        root=config.rootpath,
-        settings=settings,
-        project=project,
-        process=_process(config, settings),
-        register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
+        RunContext(
+            root=config.rootpath,
+            settings=settings,
+            project=project,
+            process=_process(config, settings),
+            redactor=environment_redactor(project),
+            register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
+        )
     )
 
 
@@ -219,11 +224,11 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
     """Which process of which run this is."""
     from pytest_agenteval.engine.process import Process
 
-    told = getattr(config, "workerinput", {}).get("agenteval")
-    if told is None:
+    sent = getattr(config, "workerinput", {}).get("agenteval")
+    if sent is None:
         live = config.pluginmanager.getplugin("agenteval-live")
         return Process("main", live.run_id, live.stamp, earlier=_earlier(config.rootpath, settings))
-    facts = json.loads(told)
+    facts = json.loads(sent)
     token = Path(facts["token"])
     local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
     name: str = getattr(config, "workerinput")["workerid"]  # noqa: B009
@@ -252,12 +257,13 @@ def _earlier(root: Path, settings: Settings) -> str | None:
 
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
     """End what the run of this process has started; what cannot be ended may not delay its exit."""
-    if RUN not in config.stash:
+    state = session_state(config)
+    if state.run is None:
         return
-    abandoned += config.stash[RUN].close()
-    del config.stash[RUN]
-    if abandoned and SESSION in config.stash:
+    abandoned += state.run.close()
+    state.run = None
+    session = state.session
+    if abandoned and session is not None:
         from pytest_agenteval.agents.runtime.call_pool import leave_hard_at_exit
 
-        session = config.stash[SESSION]
         leave_hard_at_exit(lambda: int(session.exitstatus))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_agenteval.plugin.items import SESSION, case_of, model_of, our_items
+from pytest_agenteval.plugin.items import case_of, model_of, our_items, session_state
 from pytest_agenteval.plugin.options import run_of
 
 if TYPE_CHECKING:
     from pytest_agenteval.engine.run import Run
     from pytest_agenteval.results.journal.records import PlannedItem
 
-PLANNED: pytest.StashKey[Sequence[pytest.Item]] = pytest.StashKey()
 SPARE_SECONDS = 30.0
 """Beside its attempts and its reference: what pytest-timeout leaves a case."""
 
@@ -22,8 +21,8 @@ SPARE_SECONDS = 30.0
 def plan(session: pytest.Session) -> None:
     """Keep the items that are to run; they are written down when the first is about to."""
     items = our_items(session.items)
-    session.config.stash[PLANNED] = items
-    session.config.stash[SESSION] = session
+    state = session_state(session.config)
+    state.planned, state.session = items, session
     if session.config.pluginmanager.hasplugin("timeout"):
         for item in items:
             _limit(item, run_of(session.config))
@@ -34,8 +33,8 @@ def _limit(item: pytest.Item, run: Run) -> None:
     case = case_of(item)
     if case is None or item.get_closest_marker("timeout") is not None:
         return
-    k, _ = run.choices.attempts_of(case)
-    seconds = k * run.choices.timeout_of(case) + run.settings.sql_timeout + SPARE_SECONDS
+    k, _ = run.context.choices.attempts_of(case)
+    seconds = k * run.context.choices.timeout_of(case) + run.context.settings.sql_timeout + SPARE_SECONDS
     item.add_marker(pytest.mark.timeout(seconds))
 
 
@@ -43,16 +42,17 @@ def begin(config: pytest.Config) -> Run:
     """The run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
     run = run_of(config)
     if not run.begun:
+        planned = session_state(config).planned
         from pytest_agenteval.errors import JournalFailed
 
         try:
-            write_plan(config, config.stash.get(PLANNED, ()))
+            write_plan(config, planned)
         except OSError as error:
             raise JournalFailed(
-                f"no results can be kept in {run.output}: {error.strerror or error}; nothing is asked. "
-                "Choose another folder with --agent-output"
+                f"no results can be kept in {run.context.output}: {error.strerror or error}; "
+                "nothing is asked. Choose another folder with --agent-output"
             ) from error
-        cases = [case for item in config.stash.get(PLANNED, ()) if (case := case_of(item)) is not None]
+        cases = [case for item in planned if (case := case_of(item)) is not None]
         run.prepare(case.database for case in cases if case.statements or case.isolate)
     return run
 
@@ -65,6 +65,6 @@ def write_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 
     def planned() -> list[PlannedItem]:
         pairs = [(item, case) for item in items if (case := case_of(item)) is not None]
-        return [run.planned_item(case, item.nodeid, model_of(item)) for item, case in pairs]
+        return [run.context.planned_item(case, item.nodeid, model_of(item)) for item, case in pairs]
 
-    run.begin(planned, lambda: run_info(run, config.invocation_params.args))
+    run.begin(planned, lambda: run_info(run.context, config.invocation_params.args))

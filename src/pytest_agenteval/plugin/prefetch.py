@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.items import case_of, rerun_of
+from pytest_agenteval.plugin.items import case_of, item_state, rerun_of, session_state
 from pytest_agenteval.plugin.options import run_of
 
 if TYPE_CHECKING:
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.agents.runtime.runtime import AgentRuntime
     from pytest_agenteval.engine.case_runner import CaseRunner
 
-POOL: pytest.StashKey[CallPool] = pytest.StashKey()
-ENDED: pytest.StashKey[PoolReport] = pytest.StashKey()
-EARLY: pytest.StashKey[CaseRunner] = pytest.StashKey()
-TOLD: pytest.StashKey[bool] = pytest.StashKey()
-OURS = ("agenteval_model", "agenteval_databases", "request")
+PLUGIN_FIXTURES = ("agenteval_model", "agenteval_databases", "request")
 
 
 class OutputWatch:
@@ -70,62 +67,59 @@ def _streams(capture: Any) -> Iterator[tuple[Any, str]]:
 
 
 def pool_of(config: pytest.Config) -> CallPool | None:
-    """The pool of this process (``None``: concurrency 1)."""
-    if POOL not in config.stash:
-        size = run_of(config).settings.concurrency
+    """Return the pool of this process (``None`` at concurrency 1)."""
+    state = session_state(config)
+    if state.pool is None:
+        size = run_of(config).context.settings.concurrency
         if size < 2:
             return None
         from pytest_agenteval.agents.runtime.call_pool import CallPool
 
-        config.stash[POOL] = CallPool(size, stops_early=bool(config.getoption("maxfail", 0)))
+        state.pool = CallPool(size, stops_early=bool(config.getoption("maxfail", 0)))
         capture = config.pluginmanager.getplugin("capturemanager")
         config.pluginmanager.register(OutputWatch(run_of(config).runtime, capture), "agenteval-output")
-    return config.stash[POOL]
+    return state.pool
 
 
-def start_calls(item: pytest.Item, own: CaseRunner, follow: Callable[[pytest.Item], CaseRunner]) -> None:
+def start_calls(item: pytest.Item, runner: CaseRunner, follow: Callable[[pytest.Item], CaseRunner]) -> None:
     """Begin the calls of ``item`` and, without xdist, of those that come after it.
 
-    ``follow`` makes the case run of a later item with the fixtures that ``item`` has.
+    ``follow`` makes the case runner of a later item with the fixtures that ``item`` has.
     """
     pool = pool_of(item.config)
     if pool is None:
         return
-    ready = [own] if own.submitted == 0 else []
+    ready = [runner] if runner.submitted == 0 else []
     if not hasattr(item.config, "workerinput"):
-        for later in _coming(item, pool.window):
-            if EARLY in later.stash:
+        for later in _next_cases(item, pool.window):
+            state = item_state(later)
+            if state.early is not None:
                 continue
             reason = why_not_early(item, later)
             if reason is not None:
-                _tell(item, later, reason)
+                _print_reason(item, later, reason)
                 continue
-            later.stash[EARLY] = follow(later)
-            ready.append(later.stash[EARLY])
+            state.early = follow(later)
+            ready.append(state.early)
     # every reference of the window before its first call: an agent may write to the database
-    ready = [case_run for case_run in ready if case_run.can_be_asked()]
-    for case_run in ready:
-        case_run.submit(pool)
+    for early in [runner for runner in ready if runner.can_be_asked()]:
+        early.submit(pool)
 
 
-def _coming(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
-    """The next ``window`` cases after ``item``, none beyond a case with ``setup``.
+def _next_cases(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
+    """Yield the next ``window`` cases after ``item``, none beyond a case with ``setup``.
 
     What its fixtures change (environment, clock, data) is there for its own calls only.
     """
-    own = case_of(item)
-    if own is not None and own.setup:
+    case = case_of(item)
+    if case is not None and case.setup:
         return
     items = item.session.items
     start = items.index(item) + 1
-    ours = (later for later in items[start:] if case_of(later) is not None)
-    for _ in range(window):
-        later = next(ours, None)
-        if later is None:
-            return
+    cases = ((later, case) for later in items[start:] if (case := case_of(later)) is not None)
+    for later, case in islice(cases, window):
         yield later
-        coming = case_of(later)
-        if coming is not None and coming.setup:
+        if case.setup:
             return
 
 
@@ -136,11 +130,11 @@ def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:
         return "it has a setup or data of its own"
     if any(later.iter_markers("skip")) or any(later.iter_markers("skipif")):
         return "it may be skipped"
-    found, before = _definitions(later), _definitions(item)
-    if found is None or before is None:
+    fixtures, before = _definitions(later), _definitions(item)
+    if fixtures is None or before is None:
         return "this pytest does not tell its fixtures"
-    for name, definitions in found.items():
-        if name in OURS or not definitions:
+    for name, definitions in fixtures.items():
+        if name in PLUGIN_FIXTURES or not definitions:
             continue
         last = definitions[-1]
         if _is_pytests(last):
@@ -157,8 +151,8 @@ def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:
 def _definitions(item: pytest.Item) -> dict[str, Any] | None:
     """The fixture definitions an item uses, by name; the one place that reads pytest's own."""
     info = getattr(item, "_fixtureinfo", None)
-    found = getattr(info, "name2fixturedefs", None)
-    return dict(found) if found is not None else None
+    definitions = getattr(info, "name2fixturedefs", None)
+    return dict(definitions) if definitions is not None else None
 
 
 def _is_pytests(definition: Any) -> bool:
@@ -167,9 +161,9 @@ def _is_pytests(definition: Any) -> bool:
     return module.startswith("_pytest.")
 
 
-def _tell(item: pytest.Item, later: pytest.Item, reason: str) -> None:
-    if item.config.get_verbosity() > 0 and not later.stash.get(TOLD, False):
-        later.stash[TOLD] = True
+def _print_reason(item: pytest.Item, later: pytest.Item, reason: str) -> None:
+    if item.config.get_verbosity() > 0 and not item_state(later).reason_shown:
+        item_state(later).reason_shown = True
         reporter = item.config.pluginmanager.getplugin("terminalreporter")
         capture = item.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
@@ -178,19 +172,18 @@ def _tell(item: pytest.Item, later: pytest.Item, reason: str) -> None:
 
 
 def early_run(item: pytest.Item) -> CaseRunner | None:
-    """The case run whose calls began early, once: a rerun asks afresh."""
+    """Return the case runner whose calls began early, once: a rerun asks afresh."""
     if rerun_of(item):
         return None
-    found = item.stash.get(EARLY, None)
-    if found is not None:
-        del item.stash[EARLY]
-    return found
+    state = item_state(item)
+    runner, state.early = state.early, None
+    return runner
 
 
 def end_calls(config: pytest.Config) -> PoolReport | None:
-    """Begin no further call; says what became of those under way."""
-    pool = config.stash.get(POOL, None)
-    if pool is not None:
-        del config.stash[POOL]
-        config.stash[ENDED] = pool.shutdown()
-    return config.stash.get(ENDED, None)
+    """Begin no further call; return what became of those under way."""
+    state = session_state(config)
+    if state.pool is not None:
+        pool, state.pool = state.pool, None
+        state.calls = pool.shutdown()
+    return state.calls

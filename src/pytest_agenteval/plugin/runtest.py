@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.items import CaseError, CaseFailed, case_of, model_of, rerun_of
-from pytest_agenteval.plugin.model_warning import untold_agent
+from pytest_agenteval.plugin.items import (
+    REPORT_KEY,
+    CaseError,
+    CaseFailed,
+    case_of,
+    item_state,
+    model_of,
+    rerun_of,
+)
+from pytest_agenteval.plugin.model_warning import agent_unaware_of_model
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
@@ -23,10 +31,6 @@ if TYPE_CHECKING:
     from pytest_agenteval.support.redaction import Redactor
     from pytest_agenteval.types import CaseResult
 
-SCALARS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
-UNTOLD: pytest.StashKey[str | None] = pytest.StashKey()
-ISOLATED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
-GATED_TEXT: pytest.StashKey[str] = pytest.StashKey()
 PREFIX = "agenteval_"
 LONGEST = 1_000
 """Characters of a message on the wire; the whole one is in the results."""
@@ -34,15 +38,17 @@ SHORT = 300
 """Characters of a cause where pytest and JUnit show one line."""
 
 
-def run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
-    """Run one case on one model. Raises ``CaseFailed``, ``CaseError`` or pytest's skip.
+def run_item(item: pytest.Item, values: dict[str, Any]) -> None:
+    """Run one case on one model; ``values`` are those of its fixtures.
+
+    Raises ``CaseFailed``, ``CaseError`` or pytest's skip.
 
     Where answers can no longer be kept the run ends: the next one would be paid for and lost.
     """
     from pytest_agenteval.errors import JournalFailed
 
     try:
-        _run_item(item, fixtures)
+        _run_item(item, values)
     except JournalFailed as error:
         _end_run(item, error)
         raise CaseError(str(error), pytrace=False) from None
@@ -53,55 +59,58 @@ def _end_run(item: pytest.Item, error: JournalFailed) -> None:
     item.session.shouldfail = f"agenteval: {str(error).partition('; ')[0]}"
 
 
-def _run_item(item: pytest.Item, fixtures: dict[str, Any]) -> None:
+def _run_item(item: pytest.Item, values: dict[str, Any]) -> None:
     from pytest_agenteval.engine.case_runner import CaseRunner
 
     case = case_of(item)
     assert case is not None
-    if run_of(item.config).settings.dry_run:
+    if run_of(item.config).context.settings.dry_run:
         pytest.skip("--agent-dry-run: nothing is asked")
     run = begin(item.config)
-    given = _given(item, run, fixtures)
+    fixtures = _fixtures(item, run, values)
 
-    def case_run_of(other: pytest.Item) -> CaseRunner:
-        found = case_of(other)
-        assert found is not None
-        return CaseRunner(run, found, other.nodeid, model_of(other), rerun_of(other), given)
+    def runner_of(other: pytest.Item) -> CaseRunner:
+        its_case = case_of(other)
+        assert its_case is not None
+        return CaseRunner(run, its_case, other.nodeid, model_of(other), rerun_of(other), fixtures)
 
-    case_run = early_run(item) or case_run_of(item)
-    start_calls(item, case_run, case_run_of)
-    result = case_run.result()
-    if case_run.agent is not None and _definition(item, run.settings.fixture)[1] == "function":
-        run.runtime.release(case_run.agent)  # its fixture is torn down now; what it entered is left first
+    runner = early_run(item) or runner_of(item)
+    start_calls(item, runner, runner_of)
+    result = runner.result()
+    if runner.agent is not None and _definition(item, run.context.settings.fixture)[1] == "function":
+        run.runtime.release(runner.agent)  # its fixture is torn down now; what it entered is left first
     for attempt in result.attempts:
-        logs = attempt.answer.logs if attempt.answer is not None else case_run.logs.get(attempt.number, "")
+        logs = attempt.answer.logs if attempt.answer is not None else runner.logs.get(attempt.number, "")
         if logs:
-            item.add_report_section("call", "agent", run.redactor.text(logs))
-    item.stash[SCALARS] = _scalars(run, item, case, result)
-    if case_run.model is not None:
-        item.stash[UNTOLD] = untold_agent(item, case_run.agent, run.settings.fixture, run.root)
-    if result.verdict == "error" and case_run.raised is not None and item.config.getoption("usepdb", False):
-        raise case_run.raised
-    _end(item, run, case, result)
+            item.add_report_section("call", "agent", run.context.redactor.text(logs))
+    state = item_state(item)
+    state.scalars = _scalars(run, item, case, result)
+    if runner.model is not None:
+        state.unaware = agent_unaware_of_model(
+            item, runner.agent, run.context.settings.fixture, run.context.root
+        )
+    if result.verdict == "error" and runner.raised is not None and item.config.getoption("usepdb", False):
+        raise runner.raised
+    _raise_for_verdict(item, run, case, result)
 
 
-def _given(item: pytest.Item, run: Run, fixtures: dict[str, Any]) -> Fixtures:
-    """What the user's fixtures gave, with the places they stand in."""
+def _fixtures(item: pytest.Item, run: Run, values: dict[str, Any]) -> Fixtures:
+    """Return what the user's fixtures gave, with the places they stand in."""
     from pytest_agenteval.engine.case_runner import Fixtures
 
-    name = run.settings.fixture
+    name = run.context.settings.fixture
     place, _ = _definition(item, name)
     _, scope = _definition(item, "agenteval_databases")
-    isolated = item.stash.setdefault(ISOLATED, {})
+    isolated = item_state(item).isolated
 
     def renew(urls: Any) -> None:
         isolated.clear()
         isolated.update(urls)
 
     return Fixtures(
-        agent=fixtures.get(name),
+        agent=values.get(name),
         agent_place=f"fixture {name} ({place})" if place else f"fixture {name}",
-        databases=fixtures.get("agenteval_databases"),
+        databases=values.get("agenteval_databases"),
         databases_cached=scope == "session",
         isolated=renew,
     )
@@ -110,47 +119,47 @@ def _given(item: pytest.Item, run: Run, fixtures: dict[str, Any]) -> Fixtures:
 def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
     """Where a fixture is defined (``conftest.py:12``) and its scope; ('', '') where pytest does not say."""
     info = getattr(item, "_fixtureinfo", None)
-    found = getattr(info, "name2fixturedefs", {}).get(name)
-    if not found:
+    definitions = getattr(info, "name2fixturedefs", {}).get(name)
+    if not definitions:
         return "", ""
-    function = getattr(found[-1], "func", None)
+    function = getattr(definitions[-1], "func", None)
     code = getattr(function, "__code__", None)
     place = ""
     if code is not None:
         root = item.config.rootpath
         place = f"{shown_path(root / code.co_filename, root)}:{code.co_firstlineno}"
-    return place, str(getattr(found[-1], "scope", ""))
+    return place, str(getattr(definitions[-1], "scope", ""))
 
 
 def isolated_databases(item: pytest.Item) -> dict[str, str]:
-    """URLs of the running attempt's own copies; renewed before each attempt."""
-    return item.stash.setdefault(ISOLATED, {})
+    """Return the URLs of the running attempt's own copies; renewed before each attempt."""
+    return item_state(item).isolated
 
 
 def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dict[str, Any]:
-    """What crosses the wire and what other programs are told: ids and scalars."""
+    """Return what crosses the wire and what other programs get: ids and scalars."""
     answers = [attempt.answer for attempt in result.attempts if attempt.answer is not None]
     tokens = [answer.usage.tokens for answer in answers if answer.usage is not None]
-    known = [count for count in tokens if count is not None]
+    counts = [count for count in tokens if count is not None]
     costs = [answer.cost for answer in answers if answer.cost is not None]
     return {
         "name": case.name,
-        "path": run.shown(case.path),
-        "model": model_of(item) or run.planned_item(case, item.nodeid, None).model,
+        "path": run.context.shown(case.path),
+        "model": model_of(item) or run.context.planned_item(case, item.nodeid, None).model,
         "verdict": result.verdict,
         "reason": result.reason,
-        "message": run.redactor.text(result.message)[:LONGEST],
-        "cause": run.redactor.text(result.cause)[:LONGEST],
-        "tokens": sum(known) if known else None,
+        "message": run.context.redactor.text(result.message)[:LONGEST],
+        "cause": run.context.redactor.text(result.cause)[:LONGEST],
+        "tokens": sum(counts) if counts else None,
         "cost": float(sum(costs)) if costs else None,
         "duration_ms": round(sum(attempt.duration_ms for attempt in result.attempts)),
         "tool_calls": sum(len(answer.tool_calls) for answer in answers),
         "attempts": len(result.attempts),
-        **_told_of_match(run, result),
+        **_match_notes(run, result),
     }
 
 
-def _told_of_match(run: Run, result: CaseResult) -> dict[str, Any]:
+def _match_notes(run: Run, result: CaseResult) -> dict[str, Any]:
     """``notes``: the lines on a match that is to be looked at; ``noted``: why, in a few words.
 
     Such are one that needed rounding below 1 and one that took a column by its values alone. What
@@ -164,23 +173,23 @@ def _told_of_match(run: Run, result: CaseResult) -> dict[str, Any]:
         if noted:
             from pytest_agenteval.compare import render
 
-            lines = [run.redactor.text(line) for line in render(comparison)[1:]]
-            return {"notes": lines, "noted": [run.redactor.text(text) for text in noted]}
+            lines = [run.context.redactor.text(line) for line in render(comparison)[1:]]
+            return {"notes": lines, "noted": [run.context.redactor.text(text) for text in noted]}
     return {"notes": [], "noted": []}
 
 
-def _end(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
-    """Pytest's outcome for a verdict."""
+def _raise_for_verdict(item: pytest.Item, run: Run, case: Case, result: CaseResult) -> None:
+    """Raise pytest's outcome for a verdict."""
     from pytest_agenteval.reports.failure import GATED, failure_text
 
-    expected = run.planned_item(case, item.nodeid, model_of(item)).xfail is not None
-    if result.verdict == "failed" and run.choices.gated and not expected:
-        item.stash[GATED_TEXT] = run.redactor.text(failure_text(case, result))
-        pytest.xfail(GATED + fit(one_line(run.redactor.text(result.cause)), SHORT))
-    if result.verdict == "failed" or (result.verdict == "review" and run.settings.strict):
-        raise CaseFailed(run.redactor.text(failure_text(case, result)), pytrace=False)
+    expected = run.context.planned_item(case, item.nodeid, model_of(item)).xfail is not None
+    if result.verdict == "failed" and run.context.choices.gated and not expected:
+        item_state(item).gated_text = run.context.redactor.text(failure_text(case, result))
+        pytest.xfail(GATED + fit(one_line(run.context.redactor.text(result.cause)), SHORT))
+    if result.verdict == "failed" or (result.verdict == "review" and run.context.settings.strict):
+        raise CaseFailed(run.context.redactor.text(failure_text(case, result)), pytrace=False)
     if result.verdict == "error":
-        raise CaseError(run.redactor.text(failure_text(case, result)), pytrace=False)
+        raise CaseError(run.context.redactor.text(failure_text(case, result)), pytrace=False)
     if result.verdict == "review":
         pytest.skip(f"to review: {result.message}")
     if result.verdict == "not_run":
@@ -191,7 +200,7 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     """Give a case's report its outcome and its scalars."""
     from pytest_agenteval.errors import JournalFailed
 
-    mask_secrets(report, run_of(item.config).redactor)
+    mask_secrets(report, run_of(item.config).context.redactor)
     if call.when == "setup" and not report.passed:
         try:
             _never_ran(item, call, report)
@@ -199,33 +208,34 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
             _end_run(item, error)
     if call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(CaseError):
         report.when = "setup"
-    scalars = item.stash.get(SCALARS, None) if call.when != "teardown" else None
+    state = item_state(item)
+    scalars = state.scalars if call.when != "teardown" else None
     if scalars is not None:
-        del item.stash[SCALARS]
+        state.scalars = None
         if call.excinfo is not None and call.excinfo.errisinstance((CaseFailed, CaseError)):
-            _say_why(report, scalars["cause"])
-        text = item.stash.get(GATED_TEXT, None)
+            _set_crash_message(report, scalars["cause"])
+        text = state.gated_text
         if text is not None and hasattr(report, "wasxfail"):  # not so under --runxfail
             report.longrepr = text  # not where in our code the exception was raised
-        _tell(item, report, scalars)
+        _set_user_properties(item, report, scalars)
         if scalars["notes"] and report.passed:
             report.sections.append(("what the match needed", "\n".join(scalars["notes"])))
     run = run_of(item.config)
-    lines = [] if run.process.local else run.journal.take_lines()
+    lines = [] if run.context.process.local else run.journal.take_lines()
     if scalars is not None or lines:
-        report.__dict__["agenteval"] = json.dumps(
-            {"scalars": scalars, "lines": lines, "untold": item.stash.get(UNTOLD, None)}
+        report.__dict__[REPORT_KEY] = json.dumps(
+            {"scalars": scalars, "lines": lines, "unaware": state.unaware}
         )
 
 
-def _say_why(report: pytest.TestReport, message: str) -> None:
-    """In pytest's short summary and in JUnit, which show one line: not that it failed, but why."""
+def _set_crash_message(report: pytest.TestReport, message: str) -> None:
+    """Set the one-line message shown in pytest's short summary and in JUnit to the cause."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = fit(one_line(message), SHORT)
 
 
-def _tell(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:
+def _set_user_properties(item: pytest.Item, report: pytest.TestReport, scalars: dict[str, Any]) -> None:
     """Give other programs the scalars as properties, those of an earlier rerun replaced."""
     if report.skipped and not hasattr(report, "wasxfail"):
         report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
@@ -274,9 +284,9 @@ def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Te
     run.journal.started(item.nodeid, rerun_of(item))
     attempts = [
         Attempt(number, "error", text, stage="agent", reason="agent_error", error=text)
-        for number in range(1, run.choices.attempts_of(case)[0] + 1)
+        for number in range(1, run.context.choices.attempts_of(case)[0] + 1)
     ]
     for attempt in attempts:
         run.journal.attempt(item.nodeid, rerun_of(item), attempt)
     result = CaseResult("error", text, attempts, stage="agent", reason="agent_error")
-    item.stash[SCALARS] = _scalars(run, item, case, result)
+    item_state(item).scalars = _scalars(run, item, case, result)

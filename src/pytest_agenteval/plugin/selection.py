@@ -19,16 +19,16 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
     """Change ``items`` in place. Raises ``pytest.UsageError`` for an unknown selection."""
     run = run_of(config)
     dropped = [item for item in our_items(items) if not _has_model(run, item)]
-    if run.settings.changed:
+    if run.context.settings.changed:
         dropped += _unchanged(run, our_items(items))
-    if run.settings.select:
+    if run.context.settings.select:
         dropped += _not_selected(run, config, items)
     if dropped:
         # several rules may drop the same item; pytest counts what it is told
         gone = {id(item): item for item in dropped}
         items[:] = [item for item in items if id(item) not in gone]
         config.hook.pytest_deselected(items=list(gone.values()))
-    if run.settings.run == "explicit" and not _asked_for(session, config):
+    if run.context.settings.run == "explicit" and not _asked_for(session, config):
         _skip_until_asked(session, items)
     if session.testsfailed and not config.getoption("continue_on_collection_errors"):
         held = our_items(items)
@@ -40,7 +40,7 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
 def _has_model(run: Run, item: pytest.Item) -> bool:
     """A case whose ``models`` leave none of the run's has no item to run."""
     case = case_of(item)
-    return case is None or model_of(item) is not None or not run.choices.is_without_model(case)
+    return case is None or model_of(item) is not None or not run.context.choices.is_without_model(case)
 
 
 def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
@@ -51,7 +51,7 @@ def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> 
     ours = our_items(items)
     found = {id(case): case for case in map(case_of, ours) if case is not None}
     try:
-        chosen = select(list(found.values()), run.settings.select, root=config.rootpath)
+        chosen = select(list(found.values()), run.context.settings.select, root=config.rootpath)
     except SettingsError as error:
         raise pytest.UsageError(str(error)) from None
     rank = {id(case): number for number, case in enumerate(chosen)}
@@ -67,11 +67,11 @@ def _unchanged(run: Run, items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Cases whose own last results are those of the same case (its hash), in whichever run they are."""
     from pytest_agenteval.results.document.load import past_documents
 
-    planned = [(item, run.planned_item(case, item.nodeid, model_of(item)))
+    planned = [(item, run.context.planned_item(case, item.nodeid, model_of(item)))
                for item in items if (case := case_of(item)) is not None]  # fmt: skip
     open_ones = {(plan.path, plan.name, plan.model) for _, plan in planned}
     known: dict[Any, str] = {}
-    for document in past_documents(run.output):
+    for document in past_documents(run.context.output):
         known = {row.key: row.case_hash for row in document.rows} | known
         if open_ones <= known.keys():
             break

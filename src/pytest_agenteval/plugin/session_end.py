@@ -81,8 +81,8 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
     folder = run.find_folder()
     if folder is None:
         return None
-    run.close_journal()
-    info = run_info(run, config.invocation_params.args)
+    run.journal.close()
+    info = run_info(run.context, config.invocation_params.args)
     folder.write_run(info)
     document = from_folder(folder)
     gates = _gates(run, document, folder.document)
@@ -96,11 +96,15 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
         cases,
         gates=gates,
         pytest_status=int(session.exitstatus),
-        strict=run.settings.strict,
+        strict=run.context.settings.strict,
     )
     session.exitstatus = ending.status
-    write_summaries(document, run.settings.summary, os.environ, run.root)
-    report = _write_report(path, run.root / run.settings.html) if run.settings.html else None
+    write_summaries(document, run.context.settings.summary, os.environ, run.context.root)
+    report = (
+        _write_report(path, run.context.root / run.context.settings.html)
+        if run.context.settings.html
+        else None
+    )
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
@@ -116,11 +120,11 @@ def _resumed(run: Run, document: Document) -> str:
     """What a resumed run went on with, and how many of its answers are older than it."""
     from pytest_agenteval.support.text import counted
 
-    if run.process.earlier is None:
+    if run.context.process.earlier is None:
         return ""
     times = [datetime.fromisoformat(row.answered_at) for row in document.rows if row.answered_at]
     kept = sum(time < run.began for time in times)
-    name = Path(run.process.earlier).name
+    name = Path(run.context.process.earlier).name
     return f"went on with {name}: {counted(kept, 'answer')} taken over, {len(times) - kept:,} asked now"
 
 
@@ -130,7 +134,7 @@ def _budget(run: Run, document: Document) -> str:
 
     answered = [row for row in document.rows if row.answered_at]
     unknown = sum(row.cost is None for row in answered)
-    if run.settings.budget is None or not unknown:
+    if run.context.settings.budget is None or not unknown:
         return ""
     have = "have no known cost" if unknown != 1 else "has no known cost"
     if unknown == len(answered):
@@ -150,10 +154,10 @@ def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
     """The gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
     from pytest_agenteval.results.analysis.gates import against_baseline, fail_under, find_baseline
 
-    settings = run.settings
+    settings = run.context.settings
     gates = fail_under(document.cases, settings.fail_under)
     if settings.baseline is not None:
-        baseline = find_baseline(settings.baseline, run.output, run.root, own)
+        baseline = find_baseline(settings.baseline, run.context.output, run.context.root, own)
         significant = settings.baseline_test == "significant"
         gates.append(against_baseline(baseline, document, significant=significant))
     return gates

@@ -41,8 +41,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     Raises ``SettingsError`` for a bad block, naming the key.
     """
     url = target if target.startswith(("http://", "https://")) else target.partition(":")[2]
-    project = context.services.get("project")
-    config = read_config(getattr(project, "http", {}) or {}, url)
+    config = read_config(context.project.http if context.project is not None else {}, url)
     _remember(config, context)
     passed = {"turns": ("turns", "conversation", "messages"), "as": ("caller",), "approve": ("approve",),
               "input": ("input",)}  # fmt: skip
@@ -59,11 +58,9 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def _wire(context: AgentContext) -> HttpClient:
-    """The run's wire, shared with its models; one of its own for an agent outside a run."""
-    models = context.services.get("models")
-    wire = getattr(models, "wire", None)
-    if isinstance(wire, HttpClient):
-        return wire
+    """Return the run's HTTP client, shared with its models; a new one for an agent outside a run."""
+    if context.models is not None:
+        return context.models.wire
     return HttpClient(retries=context.settings.retries, redact=context.redactor)
 
 

@@ -43,7 +43,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def login_for_workers(target: str, context: AgentContext) -> str | None:
-    """A token that the workers of a run share (``services["nao_token"]``), so that they log in once.
+    """Return a token that the workers of a run share (``context.nao_token``), so that they log in once.
 
     ``None`` when the login fails: then each case says why by itself.
     """
@@ -63,19 +63,18 @@ def _server(target: str, context: AgentContext) -> tuple[str, str]:
 
 
 def models_of(context: AgentContext) -> Models:
-    """The run's models (``services["models"]``), or some of its own for an agent outside a run.
+    """Return the run's models, or some of its own for an agent outside a run.
 
-    Those take their providers and prices from ``services["project"]``, where there is one.
+    Those take their providers and prices from the project, where there is one.
     """
-    given = context.services.get("models")
-    if isinstance(given, Models):
-        return given
-    project = context.services.get("project")
+    if context.models is not None:
+        return context.models
+    project = context.project
     return Models(
         HttpClient(retries=context.settings.retries, redact=context.redactor),
-        providers=getattr(project, "providers", ()),
+        providers=project.providers if project is not None else (),
         environ=context.environ,
-        meta_costs=getattr(project, "meta_costs", None),
+        meta_costs=project.meta_costs if project is not None else None,
         remember=context.redactor.add,
     )
 
@@ -103,8 +102,7 @@ class Login:
         self._environ = context.environ
         self._redactor = context.redactor
         self._lock = threading.Lock()
-        given = context.services.get("nao_token")
-        self._token: str | None = given if isinstance(given, str) else None
+        self._token = context.nao_token
         self._refused: AgentFailed | None = None
 
     def session(self, deadline: float | None) -> ServerSession:

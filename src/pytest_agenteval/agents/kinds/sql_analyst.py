@@ -53,7 +53,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     rest = target.partition(":")[2]
     if rest:
         raise SettingsError(f"target {target!r}: llm: takes nothing more; give {rest!r} by --agent-model")
-    patterns = getattr(context.services.get("project"), "context_files", DEFAULT_CONTEXT)
+    patterns = context.project.context_files if context.project is not None else DEFAULT_CONTEXT
     analyst = SqlAnalyst(models_of(context), _finder(context), lambda: read_context(context.root, patterns))
     return RunnableAgent(
         kind="llm",
@@ -71,16 +71,15 @@ Finder = Callable[[Task], contextlib.AbstractContextManager[Database]]
 
 def _finder(context: AgentContext) -> Finder:
     """How a task's database is found: the run's own where it is the same, else by its URL."""
-    given = context.services.get("databases")
+    configured = context.databases
 
     @contextlib.contextmanager
     def find(task: Task) -> Iterator[Database]:
-        configured = given() if callable(given) else given
-        if isinstance(configured, Databases) and not _differs(task, configured):
+        if configured is None:
+            raise DatabaseError("the llm: analyst needs a database; set agenteval_databases (name = url)")
+        if not _differs(task, configured):
             yield configured.get(task.database)
             return
-        if not isinstance(configured, Databases):
-            raise DatabaseError("the llm: analyst needs a database; set agenteval_databases (name = url)")
         # a copy of one attempt is ours alone: it is opened as it is, not copied once more
         with Databases(
             task.databases,

@@ -1,0 +1,63 @@
+"""The case files of a run, and the checks that they may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agenteval.engine.context import RunContext
+
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.discovery import FileClaim
+    from pytest_agenteval.cases.loader import LoadedFile
+    from pytest_agenteval.checks.registry import Registry
+
+
+class CaseFiles:
+    """Loads case files with the run's settings and remembers which have been read."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._read: set[str] = set()
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The checks there are, those of plugins included."""
+        from pytest_agenteval.checks.registry import default_registry
+
+        registry = default_registry()
+        self._context.register(registry)
+        return registry
+
+    def load(self, path: Path, *, claim: FileClaim, own_databases: bool, marks: Sequence[str]) -> LoadedFile:
+        """Load a file's cases. ``own_databases``: a fixture defines them, so any name may be right."""
+        from pytest_agenteval.cases.loader import PYTEST_MARKS, load_cases
+        from pytest_agenteval.compare import parse_options
+
+        context = self._context
+
+        def parse(options: Mapping[str, Any]) -> Any:
+            return parse_options(options, suite=context.suite_comparison)
+
+        names = (*context.project.databases, *dict(context.settings.databases))
+        loaded = load_cases(
+            path,
+            checks=self.registry,
+            kind=claim.kind,
+            claimed=claim.strict,
+            root=context.root,
+            strict=context.settings.strict,
+            databases=None if own_databases else names,
+            marks=PYTEST_MARKS | set(marks),
+            parse_comparison=parse,
+        )
+        if loaded.cases:
+            self._read.add(context.shown(path))
+        return loaded
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The files with cases that were read so far; an agent must not see them."""
+        return tuple(sorted(self._read))
