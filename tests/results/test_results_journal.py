@@ -181,7 +181,8 @@ def test_a_torn_line_is_no_event(line):
 def test_torn_and_foreign_lines_are_left_out_and_counted(run_folder):
     folder = run_folder({item(): ["passed"]})
     with open(folder.path / "main.jsonl", "a") as file:
-        file.write('not json\n{"kind":"started"}\n{"kind":"odd","nodeid":"n","at":"1","rerun":0}\nä\n')
+        file.write('not json\n{"kind":"started"}\nä\n')
+        file.write('{"kind":"odd","nodeid":"n","at":"2026-03-01T12:00:00Z","rerun":0}\n')
         file.write('{"kind":"started","nodeid":"torn","at":"2026"')
     document = from_folder(folder)
     assert document.run["torn_lines"] == 4

@@ -76,7 +76,7 @@ def test_it_can_go_on_from_a_folder_or_from_a_file(interrupted, outputs, tmp_pat
     assert (earlier.folder is None) == (how == "document without folder")
 
 
-def test_an_error_of_the_agent_or_the_reference_is_asked_again(outputs, tmp_path):
+def test_an_error_of_the_agent_is_asked_again_and_an_answer_is_judged(outputs, tmp_path):
     folder = RunFolder.reserve(outputs, NOW)
     journal = Journal(folder, "main")
     planned = item(k=4)
@@ -85,7 +85,7 @@ def test_an_error_of_the_agent_or_the_reference_is_asked_again(outputs, tmp_path
     for number, stage in enumerate(("agent", "timeout", "reference", "extraction"), 1):
         journal.attempt(planned.nodeid, 0, judged(number, "error", stage=stage, answer=answered("half")))
     assert actions(find_earlier(None, outputs, tmp_path), [planned]) == {
-        "revenue": ["call", "call", "call", "judge"]
+        "revenue": ["call", "call", "judge", "judge"]
     }
 
 

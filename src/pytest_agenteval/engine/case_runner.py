@@ -156,16 +156,16 @@ class CaseRunner:
 
     def _asked(self, number: int) -> Answer:
         step = self.resumed.get(number)
-        if step is not None and step.row is not None and step.action == "judge":
-            answered = step.answer()
-            if answered is not None:
-                # it was given then, not now: nobody is asked, and nothing is paid
-                at = step.row.answered_at
-                self.run.journal.answer(self.nodeid, self.rerun, number, answered, at=at)
-                return answered
+        answered = step.answer() if step is not None and step.action == "judge" else None
+        if answered is not None and step is not None and step.row is not None:
+            # it was given then, not now: nobody is asked, and nothing is paid
+            at = step.row.answered_at or ""
+            self.run.journal.judged_again(self.nodeid, self.rerun, number, answered, at)
+            return answered
         assert self.agent is not None
         timeout = self.context.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
+            self.run.journal.call(self.nodeid, self.rerun, number)
             try:
                 answer = self._call(self.agent, number, timeout)
             except AgentFailed as error:

@@ -248,9 +248,15 @@ class Run:
             return None
         from pytest_agenteval.results.journal.resume import find_earlier
 
-        # a run that is named is the one that is meant, not the newest of several
-        alone = self.context.settings.resume_from is not None
-        return find_earlier(process.earlier, self.context.output, self.context.root, alone=alone)
+        self.folder()  # taken over before it is read, so that what this run writes can be told apart
+        return find_earlier(
+            process.earlier,
+            self.context.output,
+            self.context.root,
+            token=process.run_id,
+            # a run that is named is the one that is meant, not the newest of several
+            alone=self.context.settings.resume_from is not None,
+        )
 
     @resource
     def journal(self) -> Journal:

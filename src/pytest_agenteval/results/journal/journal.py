@@ -1,7 +1,7 @@
 """The journal of one process: one flushed JSON line per event, so that nothing paid for is lost.
 
-Kinds of lines: ``planned``, ``skipped``, ``started``, ``answer``, ``attempt``, ``carried``. What follows
-``"body":`` is large; all before it is small and enough for totals (:func:`head_of`).
+Kinds of lines: ``planned``, ``skipped``, ``started``, ``call``, ``answer``, ``attempt``, ``carried``. What
+follows ``"body":`` is large; all before it is small and enough for totals (:func:`head_of`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from pytest_agenteval.types import Answer, Attempt
 
 Redact = Callable[[str], str]
 BODY = ',"body":'
+UNANSWERED = ("agent", "timeout")
+"""Stages of an error in which the agent has not answered."""
 
 
 class Journal:
@@ -72,7 +74,8 @@ class Journal:
     def planned(self, items: Sequence[PlannedItem]) -> bool:
         """Write the run's items once; ``False`` when another process of the run has done so."""
         at = _now()
-        lines = [self._line(planned_record(item, number, at)) for number, item in enumerate(items)]
+        base = {"rerun": self.rerun_base}
+        lines = [self._line(planned_record(item, number, at) | base) for number, item in enumerate(items)]
         if self.folder is None:
             self._put(lines)
             return True
@@ -97,8 +100,21 @@ class Journal:
         """An item begins; without attempts behind it, its process died."""
         self._event("started", nodeid, rerun, process=self.process)
 
-    def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer, *, at: str | None = None) -> None:
-        """An agent's call has returned (``at``: when, if not now); the thread that made the call says so."""
+    def call(self, nodeid: str, rerun: int, attempt: int) -> None:
+        """An agent is about to be asked: from here on it may cost."""
+        self._event("call", nodeid, rerun, attempt=attempt)
+
+    def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer) -> None:
+        """An agent's call has returned; called by the thread that made the call."""
+        self._answer(nodeid, rerun, attempt, answer, finished=True)
+
+    def judged_again(self, nodeid: str, rerun: int, attempt: int, answer: Answer, at: str) -> None:
+        """Write an answer of ``at``, an ISO time, that is judged again without a call."""
+        self._answer(nodeid, rerun, attempt, answer, finished=True, at=at, again=True)
+
+    def _answer(
+        self, nodeid: str, rerun: int, attempt: int, answer: Answer, *, finished: bool, **more: Any
+    ) -> None:
         self._answered.add(f"{nodeid}|{rerun}|{attempt}")
         head = {
             "tokens": answer.usage.tokens if answer.usage else None,
@@ -107,15 +123,15 @@ class Journal:
             "tool_call_count": tool_call_count(answer),
             "usage": {"agent": usage_record(answer.usage, answer.cost)},
         }
-        moment = {"at": at} if at is not None else {}
-        body = answer_body(answer)
-        self._event("answer", nodeid, rerun, **moment, attempt=attempt, head=pack(head)[0], body=body)
+        body = answer_body(answer, finished=finished)
+        self._event("answer", nodeid, rerun, attempt=attempt, **more, head=pack(head)[0], body=body)
 
     def attempt(self, nodeid: str, rerun: int, attempt: Attempt) -> None:
         """An attempt has its verdict. Its answer is written first where it was not yet."""
         answer = attempt.answer
         if answer is not None and f"{nodeid}|{rerun}|{attempt.number}" not in self._answered:
-            self.answer(nodeid, rerun, attempt.number, answer)
+            # what an agent had said when it failed is kept, but it is no answer to judge
+            self._answer(nodeid, rerun, attempt.number, answer, finished=attempt.stage not in UNANSWERED)
         actual = attempt.extraction.table if attempt.extraction else None
         hashed = {id(table): self._hash(table) for table in (attempt.reference, actual) if table is not None}
         reference_hash = None if attempt.reference is None else hashed[id(attempt.reference)]
@@ -139,7 +155,7 @@ class Journal:
         if answer is not None:
             self._answered.add(f"{nodeid}|{rerun}|{attempt}")
             at = entry.get("answered_at") or _now()
-            self._event("answer", nodeid, rerun, at=at, attempt=attempt, **answer)
+            self._event("answer", nodeid, rerun, at=at, attempt=attempt, again=True, **answer)
         self._event("attempt", nodeid, rerun, attempt=attempt, answered=answer is not None, **verdict)
 
     def write_lines(self, lines: Iterable[str]) -> None:

@@ -84,10 +84,18 @@ def finite(number: Any) -> float | None:
 _USAGE = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
-def answer_body(answer: Answer) -> dict[str, Any]:
-    """An answer in the words of the document's details, with ``types`` to read it back."""
+def answer_body(answer: Answer, *, finished: bool = True) -> dict[str, Any]:
+    """Return an answer in the words of the document's details, with ``types`` to read it back.
+
+    Not ``finished``: what an agent had said when it failed.
+    """
     plain, kinds = pack(_answer_raw(answer))
+    plain["answer"][FINISHED] = finished
     return {**plain, "types": kinds}
+
+
+FINISHED = "finished"
+"""The key of an answer's body: whether the agent's call returned it."""
 
 
 def _answer_raw(answer: Answer) -> dict[str, Any]:

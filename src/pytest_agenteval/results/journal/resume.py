@@ -1,4 +1,4 @@
-"""Going on with an unfinished run: what to keep, what to judge again, what to ask again."""
+"""Resume a run: which attempts to keep, to judge again, to ask again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pytest_agenteval.errors import ResultsError
-from pytest_agenteval.results.document.document import Document, JournalItem, from_index, index_folder
+from pytest_agenteval.results.document.document import Document
+from pytest_agenteval.results.document.entries import entry_of, scalars_of
 from pytest_agenteval.results.document.load import (
     answer_of,
     last_run,
@@ -18,17 +19,16 @@ from pytest_agenteval.results.document.load import (
     read_document,
     table_of,
 )
-from pytest_agenteval.results.document.rows import CaseKey, Row
-from pytest_agenteval.results.journal.journal import Journal
-from pytest_agenteval.results.journal.records import PlannedItem, answer_from, check_of
+from pytest_agenteval.results.document.rows import CaseKey, Row, row_of
+from pytest_agenteval.results.journal.index import JournalItem, index_folder
+from pytest_agenteval.results.journal.journal import UNANSWERED, Journal
+from pytest_agenteval.results.journal.records import FINISHED, PlannedItem, answer_from, check_of
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.types import Answer, Attempt, Extraction, SavedComparison, Usage
 
 Action = Literal["keep", "judge", "call"]
 
 RULED = ("passed", "failed", "review")
-ASK_AGAIN = ("agent", "timeout", "reference")
-"""Stages of an error after which there is no finished answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Step:
     """What to do with one attempt of a resumed run.
 
     ``keep``: it is finished (``row``); :func:`keep` takes it over. ``judge``: ``answer()`` is the
-    finished answer. ``call``: ask the agent. ``source`` is its id in the run's own folder (``None``
-    when it comes from a document), ``entry()`` its results entry.
+    finished answer, given at ``row.answered_at``. ``call``: ask the agent. ``source`` is its id in the
+    run's own folder (``None`` when it comes from a document), ``entry()`` its results entry.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Step:
         if row is None or self.action != "keep":
             raise ValueError(f"attempt {self.number} is to be asked, there is nothing to keep")
         stage: Any = row.stage
-        told = _cost_of(row) if row.verdict == "passed" else _shown_of(self.entry(), self.answer())
+        more = _cost_of(row) if row.verdict == "passed" else _shown_of(self.entry(), self.answer())
         return Attempt(
             number=self.number,
             verdict=row.verdict,
@@ -63,7 +63,7 @@ class Step:
             error=row.error,
             score=row.score,
             duration_ms=row.duration_ms,
-            **told,
+            **more,
         )
 
 
@@ -75,11 +75,11 @@ def _cost_of(row: Row) -> dict[str, Any]:
 def _shown_of(entry: Mapping[str, Any], answer: Answer | None) -> dict[str, Any]:
     """What a person reads of an attempt that did not pass: difference, checks, both tables' sources."""
     details = entry.get("details") or {}
-    found = entry.get("extraction")
-    source = Extraction(table_of(details, "actual_table"), found["source"], found["query"]) if found else None
+    saved = entry.get("extraction")
+    table = table_of(details, "actual_table")
     return {
         "answer": answer,
-        "extraction": source,
+        "extraction": Extraction(table, saved["source"], saved["query"]) if saved else None,
         "reference_sql": details.get("reference_sql"),
         "checks": tuple(map(check_of, entry.get("checks") or ())),
         "traceback": entry.get("traceback"),
@@ -87,154 +87,202 @@ def _shown_of(entry: Mapping[str, Any], answer: Answer | None) -> dict[str, Any]
     }
 
 
+Find: TypeAlias = Callable[[PlannedItem], Mapping[int, Step] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """An earlier run, by case. ``folder`` is set when the run goes on in its own folder.
+    """An earlier run. ``find`` gives an item's steps by number; ``None`` where the run did not hold it.
 
-    ``older`` are the runs before it: a case that it did not hold (``--lf``, ``-k``) has its last finished
-    answers there.
+    ``folder`` is set when the run goes on in its own folder. ``older`` are the runs before it: a case that
+    it did not hold (``--lf``, ``-k``) has its last finished answers there.
     """
 
     path: Path
-    steps_by_key: Mapping[CaseKey, Mapping[int, Step]]
-    hashes: Mapping[CaseKey, tuple[str, str]]
+    find: Find
     folder: RunFolder | None = None
     older: OlderRuns | None = None
 
     def steps(self, item: PlannedItem) -> list[Step]:
-        """What to do with each of the item's k attempts.
+        """Return what to do with each of the item's k attempts.
 
         Without a finished answer to the same question (hash of prompt, turns, database) it is asked
         again; a changed case (comparison, checks) is judged again, not asked again.
         """
-        key = item.path, item.name, item.model
-        held = self
-        if key not in self.hashes and self.older is not None:
-            held = self.older.find(key) or self
-        case_hash, ask_hash = held.hashes.get(key, ("", ""))
-        known = held.steps_by_key.get(key, {})
-        numbers = range(1, item.k + 1)
-        if not ask_hash or ask_hash != item.ask_hash:
-            return [Step(number, "call") for number in numbers]
-        steps = [known.get(number, Step(number, "call")) for number in numbers]
-        if case_hash == item.case_hash:
-            return steps
-        return [_judged_again(step) for step in steps]
+        earlier: Mapping[int, Step] | None = {}
+        if item.ask_hash:
+            earlier = self.find(item)
+            if earlier is None and self.older is not None:
+                earlier = self.older.find(item)
+        return [(earlier or {}).get(number, Step(number, "call")) for number in range(1, item.k + 1)]
 
 
 class OlderRuns:
     """The runs before the last one, of the same agent: each is read when a case is in none after it."""
 
-    def __init__(self, documents: Iterator[Document], last: Document) -> None:
+    def __init__(self, documents: Iterator[Document], last: Mapping[str, Any]) -> None:
         self._documents = documents
         self._same = _agent_of(last)
-        self._read: list[EarlierRun] = []
+        self._read: list[Find] = []
 
-    def find(self, key: CaseKey) -> EarlierRun | None:
-        """The newest of them that holds the case."""
-        for earlier in self._read:
-            if key in earlier.hashes:
-                return earlier
+    def find(self, item: PlannedItem) -> Mapping[int, Step] | None:
+        """Return the steps of the newest of them that holds the case."""
+        for find in self._read:
+            if (steps := find(item)) is not None:
+                return steps
         for document in self._documents:
-            if document.path is None or _agent_of(document) != self._same:
+            if document.path is None or _agent_of(document.run) != self._same:
                 continue
-            earlier = _from_document(document.path, document)
-            self._read.append(earlier)
-            if key in earlier.hashes:
-                return earlier
+            find = _finder(document)
+            self._read.append(find)
+            if (steps := find(item)) is not None:
+                return steps
         return None
 
 
-def _agent_of(document: Document) -> tuple[Any, Any]:
-    """What answered in a run: another target, or other context files, give other answers."""
-    return document.run.get("target"), document.run.get("context_hash")
+def _agent_of(run: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what answered in a run: another target, or other context files, give other answers."""
+    return run.get("target"), run.get("context_hash")
 
 
-def _judged_again(step: Step) -> Step:
-    if step.action != "keep":
-        return step
-    return replace(step, action="judge" if step.answer() is not None else "call")
+def find_earlier(
+    resume_from: str | None, output_dir: Path, root: Path, *, token: str = "", alone: bool = False
+) -> EarlierRun:
+    """Return the run of ``--agent-resume-from FILE|DIR`` (relative to ``root``), or the last run.
 
-
-def find_earlier(resume_from: str | None, output_dir: Path, root: Path, *, alone: bool = False) -> EarlierRun:
-    """The run of ``--agent-resume-from FILE|DIR`` (relative to ``root``), or the last run.
-
-    Unless it is to be taken ``alone``, the runs before it come along, for cases that it did not hold.
-    Raises ``ResultsError`` where there is none or it cannot be read.
+    ``token`` is this run's own: what it has written into the folder already is not part of the earlier
+    run. Unless it is to be taken ``alone``, the runs before it come along, for cases that it did not
+    hold. Raises ``ResultsError`` where there is no run or it cannot be read.
     """
     if resume_from:
         place = root / resume_from
         if not place.exists():
             raise ResultsError(f"--agent-resume-from {resume_from}: no such file or folder")
     else:
-        found = last_run(output_dir)
-        if found is None:
+        last = last_run(output_dir)
+        if last is None:
             raise ResultsError(f"--agent-resume: there is no run in {output_dir}{_not_taken(output_dir)}")
-        place = found
+        place = last
     beside = place.with_suffix("")
     if place.suffix == ".json" and beside.is_dir():
         place = beside
     older = None if alone else past_documents(output_dir)
-    return _from_folder(place, older) if place.is_dir() else _from_document(place, older=older)
+    if place.is_dir():
+        return _from_folder(place, token, older)
+    document = read_document(place)
+    return EarlierRun(place, _finder(document), older=OlderRuns(older, document.run) if older else None)
 
 
 def _not_taken(output_dir: Path) -> str:
     return "".join(f"; left out: {text}" for text in left_out(output_dir))
 
 
-def _from_folder(place: Path, older: Iterator[Document] | None = None) -> EarlierRun:
+def _from_folder(place: Path, token: str, older: Iterator[Document] | None) -> EarlierRun:
     folder = RunFolder.open(place)
     if not folder.journals():
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
-    index = index_folder(folder)
-    document, places = from_index(index, folder.read_run())
-    steps: dict[CaseKey, dict[int, Step]] = {}
-    for number, (row, (item, attempt)) in enumerate(zip(document.rows, places, strict=True)):
-        entry = partial(document.entry, number)
-        step = _step(row, item.source(attempt), _spot_answer(item, attempt), entry)
-        steps.setdefault(row.key, {})[attempt] = step
-    return EarlierRun(place, steps, _hashes(document), folder, OlderRuns(older, document) if older else None)
+    taken_over = bool(token) and folder.token == token
+    index = index_folder(folder, before=folder.generation if taken_over else None)
+    items: dict[CaseKey, JournalItem] = {
+        (item.planned.path, item.planned.name, item.planned.model): item for item in index.items.values()
+    }
+    next_generation = folder.generation if taken_over else folder.generation + 1
+
+    def find(planned: PlannedItem) -> dict[int, Step] | None:
+        item = items.get((planned.path, planned.name, planned.model))
+        if item is None:
+            return None
+        last = item.under(planned, next_generation).last
+        if last is None:  # another question
+            return {}
+        judged_by = item.plan_of(last).case_hash
+        item = item.under(replace(planned, case_hash=judged_by), next_generation)
+        steps = {number: _journal_step(item, number) for number in item.numbers()}
+        if judged_by == planned.case_hash:
+            return steps
+        return {number: _judged_again(step) for number, step in steps.items()}
+
+    return EarlierRun(place, find, folder, OlderRuns(older, folder.read_run()) if older else None)
 
 
-def _spot_answer(item: JournalItem, attempt: int) -> Callable[[], Answer | None]:
-    spot = item.finished(attempt)[1]
-    return lambda: None if spot is None else answer_from(spot.body())
+def _journal_step(item: JournalItem, number: int) -> Step:
+    scalars = scalars_of(item.planned, number, *item.heads(number))
+    attempt, said = item.finished(number)
 
+    def entry() -> dict[str, Any]:
+        return entry_of(scalars, attempt.body() if attempt else None, said.body() if said else None)
 
-def _from_document(
-    place: Path, known: Document | None = None, older: Iterator[Document] | None = None
-) -> EarlierRun:
-    document = known or read_document(place)
-    steps: dict[CaseKey, dict[int, Step]] = {}
-    for number, row in enumerate(document.rows):
-        step = _step(row, None, _entry_answer(document, number), partial(document.entry, number))
-        steps.setdefault(row.key, {})[row.attempt] = step
-    before = OlderRuns(older, document) if older else None
-    return EarlierRun(place, steps, _hashes(document), older=before)
+    def finished() -> bool:
+        return said is not None and bool((said.body().get("answer") or {}).get(FINISHED))
 
-
-def _entry_answer(document: Document, number: int) -> Callable[[], Answer | None]:
     def answer() -> Answer | None:
-        entry = document.entry(number)
-        cut = (entry.get("details") or {}).get("cut")
-        return None if cut else answer_of(entry)  # judging part of the rows would be another verdict
+        return None if said is None else answer_from(said.body())
 
-    return answer
+    return replace(_step(row_of(scalars), item.source(number), answer, finished), entry=entry)
+
+
+def _finder(document: Document) -> Find:
+    indexes: dict[CaseKey, dict[int, int]] = {}
+    for index, row in enumerate(document.rows):
+        indexes.setdefault(row.key, {})[row.attempt] = index
+
+    def find(planned: PlannedItem) -> dict[int, Step] | None:
+        attempts = indexes.get((planned.path, planned.name, planned.model))
+        if attempts is None:
+            return None
+        return {
+            number: _document_step(document, index, planned)
+            for number, index in attempts.items()
+            if document.rows[index].ask_hash == planned.ask_hash
+        }
+
+    return find
+
+
+def _document_step(document: Document, index: int, planned: PlannedItem) -> Step:
+    row = document.rows[index]
+    entry = partial(document.entry, index)
+
+    def answer() -> Answer | None:
+        details = entry().get("details") or {}
+        return None if details.get("cut") else answer_of(entry())  # part of the rows: another verdict
+
+    def finished() -> bool:
+        details = entry().get("details") or {}
+        return bool((details.get("answer") or {}).get(FINISHED))
+
+    step = replace(_step(row, None, answer, finished), entry=entry)
+    return step if row.case_hash == planned.case_hash else _judged_again(step)
+
+
+def _judged_again(step: Step) -> Step:
+    """Return the step where the case's rules have changed: a finished attempt is judged by the new ones."""
+    if step.action != "keep":
+        return step
+    return replace(step, action="judge" if step.answer() is not None else "call")
 
 
 def _step(
-    row: Row, source: str | None, answer: Callable[[], Answer | None], entry: Callable[[], dict[str, Any]]
+    row: Row, source: str | None, answer: Callable[[], Answer | None], finished: Callable[[], bool]
 ) -> Step:
     if row.verdict in RULED:
-        return Step(row.attempt, "keep", row, source, answer, entry)
-    unjudged = row.verdict == "not_run" or (row.verdict == "error" and row.stage not in ASK_AGAIN)
-    if unjudged and row.answered_at is not None and answer() is not None:
-        return Step(row.attempt, "judge", row, source, answer, entry)
+        return Step(row.attempt, "keep", row, source, answer)
+    if row.answered_at is not None and _can_be_judged(row, finished) and answer() is not None:
+        return Step(row.attempt, "judge", row, source, answer)
     return Step(row.attempt, "call", row)
 
 
-def _hashes(document: Document) -> dict[CaseKey, tuple[str, str]]:
-    return {row.key: (row.case_hash, row.ask_hash) for row in document.rows}
+def _can_be_judged(row: Row, finished: Callable[[], bool]) -> bool:
+    """Return whether the attempt's answer is one that the agent has finished and that counts.
+
+    An error in the agent's stage may come before, within or after the answer: Ctrl-C and
+    pytest-timeout end the wait for an answer that still arrives.
+    """
+    if row.verdict == "error" and row.stage == "agent" and row.reason != "interrupted":
+        return False
+    if row.verdict == "error" and row.stage in (*UNANSWERED, "reference"):
+        return finished()
+    return True
 
 
 def keep(journal: Journal, nodeid: str, rerun: int, step: Step) -> None:

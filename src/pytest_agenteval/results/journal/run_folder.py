@@ -22,6 +22,8 @@ SESSION = "session.json"
 COPIES = "databases"
 """Where a run keeps its copies of databases."""
 RUN = "run.json"
+RERUNS = 1000
+"""Rerun numbers of one generation; those of a resumed run are the later ones."""
 
 
 def output_folder(root: Path, setting: str | None = None) -> Path:
@@ -108,7 +110,7 @@ class RunFolder:
     @property
     def rerun_base(self) -> int:
         """Added to rerun numbers, so that those of a resumed run are the later ones."""
-        return self.generation * 1000
+        return self.generation * RERUNS
 
     def write_run(self, info: Mapping[str, Any]) -> None:
         """Keep what the document's ``run`` says; later calls replace it, but for the first ``started_at``."""
