@@ -4,7 +4,9 @@ import datetime as dt
 import decimal
 import json
 import multiprocessing
+import shutil
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,9 @@ from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.support.redaction import Redactor
-from pytest_agenteval.types import Answer, Task, ToolCall, Usage
+from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
+
+DATA = Path(__file__).parents[1] / "data" / "version_0_1"
 
 
 @pytest.fixture
@@ -67,6 +71,55 @@ def test_an_answer_comes_back_whole_with_its_types_and_duration(recorder, replay
     )  # fmt: skip
     assert (back.duration_ms, back.logs) == (1234.5, "printed\n")
     assert [turn.text for turn in back.turns] == ["one", "two"]
+
+
+def test_what_is_left_out_of_a_line_has_its_default_and_keys_of_later_versions_are_skipped(recorder, replay):
+    answer = Answer(
+        text="x",
+        usage=Usage(input=3),
+        wire_attempts=(HttpAttempt("u", 200, None, 1.5),),
+        turns=(Answer(text="y"),),
+        steps=0,
+    )
+    recorder.record(Task(("q",)), normalize(answer))
+    line = json.loads(recorder.path.read_text())
+    assert line["answer"]["usage"] == {"input": 3}
+    assert line["answer"]["steps"] == 0
+    assert "cost" not in line["answer"]
+    recorder.path.write_text(json.dumps({**line, "answer": {**line["answer"], "later": 1}}) + "\n")
+    back = replay("q")
+    assert (back.usage, back.wire_attempts, back.steps) == (answer.usage, answer.wire_attempts, 0)
+
+
+def test_a_recording_of_version_0_1_is_read_with_its_types(replay, tmp_path):
+    shutil.copy(DATA / "recording.jsonl", tmp_path)
+    back = replay("typed values?", file="recording.jsonl")
+    assert back.data.row_count == 2
+    assert next(iter(back.data.rows())) == (
+        decimal.Decimal("1.10"),
+        dt.date(2024, 1, 2),
+        dt.datetime(2024, 1, 2, 3, 4, tzinfo=dt.UTC),
+        2**70,
+        b"\x00\xff",
+        uuid.UUID(int=5),
+        dt.timedelta(days=-1, seconds=5),
+        float("inf"),
+        [decimal.Decimal("2.5")],
+    )
+    assert back.value == decimal.Decimal("7.50")
+    [call] = back.tool_calls
+    assert call.args == {"sql": "select 1", 1: 2}
+    assert call.result == {"data": [{"t": dt.time(1)}]}
+    assert back.conversation == [{"role": "user", "at": dt.date(2024, 1, 2)}]
+    assert back.wire_attempts == (HttpAttempt("http://x", 200, None, 1.5),)
+
+
+def test_a_value_of_a_derived_class_is_recorded_as_what_it_is_derived_from(recorder, replay):
+    class Moment(dt.datetime):
+        pass
+
+    recorder.record(Task(("q",)), Answer(value=Moment(2024, 1, 2)))
+    assert replay("q").value == dt.datetime(2024, 1, 2)
 
 
 def test_the_file_is_json_lines_that_say_what_was_asked_of_which_model(recorder):

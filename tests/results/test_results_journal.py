@@ -29,7 +29,7 @@ from pytest_agenteval.results.journal.records import (
     table_hash,
 )
 from pytest_agenteval.results.journal.run_folder import RunFolder
-from pytest_agenteval.support.typed_values import dumps
+from pytest_agenteval.support.json_codec import dumps
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, CheckResult, Extraction, HttpAttempt, ToolCall, Usage
 

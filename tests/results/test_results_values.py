@@ -5,7 +5,7 @@ import enum
 import json
 import math
 from decimal import Decimal
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_agenteval.support.typed_values import dumps, pack, plain_column, unpack
+from pytest_agenteval.results.document.load import answer_of, read_document
+from pytest_agenteval.support.json_codec import dumps, pack, plain_column, unpack
 from pytest_agenteval.table import Table
 
 scalars = (
@@ -237,3 +238,24 @@ def test_an_integer_too_long_for_decimal_text_is_kept_in_hexadecimal():
     plain, kinds = pack([10**5000])
     assert (plain, kinds) == ([hex(10**5000)], {"/*": "int"})
     assert unpack(plain, kinds) == [10**5000]
+
+
+def test_results_of_version_0_1_are_read_with_their_types() -> None:
+    document = read_document(Path(__file__).parents[1] / "data" / "version_0_1" / "results.json")
+    answer = answer_of(document.entry(0))
+    first = next(iter(answer.data.rows()))
+    assert first[:4] == (
+        Decimal("1.10"),
+        dt.date(2024, 1, 2),
+        dt.datetime(2024, 1, 2, 3, 4, tzinfo=dt.UTC),
+        2**70,
+    )
+    assert first[4:] == (
+        b"\x00\xff",
+        UUID(int=5),
+        dt.timedelta(days=-1, seconds=5),
+        float("inf"),
+        [Decimal("2.5")],
+    )
+    assert answer.value == Decimal("7.50")
+    assert answer.tool_calls[0].result == {"data": [{"t": dt.time(1)}]}

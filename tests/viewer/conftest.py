@@ -81,7 +81,7 @@ def changed(jaffle_results: Path) -> Callable[..., Path]:
 
     def make(path: Path, change: Callable[[dict[str, Any]], Any], keep: Any = None, **header: Any) -> Path:
         from pytest_agenteval.results.document.load import read_document
-        from pytest_agenteval.support.typed_values import dumps
+        from pytest_agenteval.support.json_codec import dumps
 
         document = read_document(jaffle_results)
         entries = [entry for entry in document.entries() if keep is None or keep(entry)]

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
-from pytest_agenteval.support.json_codec import clean_text, plain, safe_str
+from pytest_agenteval.support.scalars import clean_text, plain_tree, safe_str
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Column, Table
 from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
@@ -35,7 +35,7 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
     table = as_table(raw, place)
     if table is not None:
         return Answer(data=table)
-    value = plain(raw) if _is_scalar(raw) else None
+    value = plain_tree(raw) if _is_scalar(raw) else None
     if value is not None:
         return Answer(text=safe_str(value), value=value)
     # what is wrong first: where a line is cut, it is cut behind it
@@ -116,7 +116,7 @@ def _is_arrow(data: Any) -> bool:
 
 def _plain_column(data: Any, table: Table, index: int) -> list[Any]:
     cells = data if isinstance(data, list) else table.column(index)
-    return [plain(cell) for cell in cells]
+    return [plain_tree(cell) for cell in cells]
 
 
 def _from_pandas(frame: Any) -> Table:
@@ -135,7 +135,7 @@ def _from_pandas(frame: Any) -> Table:
 
 def _pandas_cells(series: Any) -> list[Any]:
     missing = series.isna().tolist()
-    return [None if gone else plain(cell) for cell, gone in zip(series.tolist(), missing, strict=True)]
+    return [None if gone else plain_tree(cell) for cell, gone in zip(series.tolist(), missing, strict=True)]
 
 
 def _from_stream(raw: Any) -> Table:
@@ -158,12 +158,12 @@ def _checked(answer: Answer, place: str) -> Answer:
         answer,
         text=clean_text(answer.text) if isinstance(answer.text, str) else _text(answer.text),
         data=table,
-        value=plain(value),
+        value=plain_tree(value),
         tool_calls=tuple(tool_call(call, place) for call in answer.tool_calls or ()),
         usage=_usage(answer.usage, place),
         cost=_number(answer.cost),
         finish_reason=None if answer.finish_reason is None else safe_str(answer.finish_reason),
-        conversation=plain(answer.conversation),
+        conversation=plain_tree(answer.conversation),
         turns=tuple(normalize(turn, place) for turn in answer.turns or ()),
         wire_attempts=tuple(w for w in answer.wire_attempts or () if isinstance(w, HttpAttempt)),
         duration_ms=_number(answer.duration_ms),
@@ -202,7 +202,7 @@ def tool_call(call: Any, place: str = "the agent") -> ToolCall:
     failed = call.status == "error" or call.error is not None
     return ToolCall(
         name=safe_str(call.name),
-        args=plain(call.args),
+        args=plain_tree(call.args),
         result=_result(call.result, place),
         id=None if call.id is None else safe_str(call.id),
         error=None if call.error is None else safe_str(call.error),
@@ -233,11 +233,11 @@ def _result(result: Any, place: str, depth: int = 0) -> Any:
     if isinstance(result, Mapping) and depth < 3:
         return {safe_str(key): _result(item, place, depth + 1) for key, item in result.items()}
     if isinstance(result, list | tuple | str | Mapping) or result is None:
-        return plain(result)
+        return plain_tree(result)
     table = as_table(result, place)
     if table is None:
-        return plain(result)
-    records = [{name: plain(cell) for name, cell in row.items()} for row in table.records()]
+        return plain_tree(result)
+    records = [{name: plain_tree(cell) for name, cell in row.items()} for row in table.records()]
     return {"columns": table.names, "data": records, "row_count": table.row_count}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -9,16 +10,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_agenteval.databases import codec as serial
 from pytest_agenteval.databases.snapshots import locked
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.files import write_atomic
-from pytest_agenteval.table import Table
+from pytest_agenteval.support.json_codec import NotExact, pack, unpack
+from pytest_agenteval.table import Column, Table
 
 _KEPT_CELLS = 5_000_000
 """Cells kept in this process's memory; the files hold all."""
 
-_OK, _ERROR = b"T", b"E"
+_ARROW, _JSON, _ERROR = b"A", b"J", b"E"
+"""First byte of a file: how the rest is written. Files of another form (of version 0.1) are written anew."""
 
 
 class ReferenceCache:
@@ -56,14 +58,14 @@ class ReferenceCache:
         assert self._folder is not None
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         path = self._folder / f"{name}.table"
-        if not path.exists():
+        found = _read(path)
+        if found is None:
             with locked(self._folder / f"{name}.lock"):
-                if not path.exists():
+                found = _read(path)
+                if found is None:
                     found = _attempt(run)
                     _write(path, found)
-                    return found
-        data = path.read_bytes()
-        return serial.load(data[1:]) if data[:1] == _OK else str(json.loads(data[1:]))
+        return found
 
     def _keep(self, key: str, found: Table | str) -> None:
         with self._guard:
@@ -82,11 +84,54 @@ def _attempt(run: Callable[[], Table]) -> Table | str:
 
 def _write(path: Path, found: Table | str) -> None:
     """Write the file at once or not at all; a value without an exact form stays in this process."""
+    with contextlib.suppress(NotExact):
+        write_atomic(path, dump(found))
+
+
+def _read(path: Path) -> Table | str | None:
+    """Return what the file holds, None where there is none yet."""
     try:
-        data = _ERROR + json.dumps(found).encode() if isinstance(found, str) else _OK + serial.dump(found)
-    except serial.NotSerialisable:
-        return
-    write_atomic(path, data)
+        return load(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def dump(found: Table | str) -> bytes:
+    """Return a table, exactly, or an error's text as bytes.
+
+    Arrow columns as Arrow, all others as JSON: a file must never be able to run code (pickle can).
+    Raises ``NotExact`` for a value of a type that has no exact form.
+    """
+    if isinstance(found, str):
+        return _ERROR + json.dumps(found).encode()
+    if not found.values or not all(hasattr(data, "to_pylist") for data in found.values):
+        return _JSON + json.dumps(pack(found, exact=True), separators=(",", ":")).encode()
+    import pyarrow
+
+    head = {"columns": [[column.name, column.type] for column in found.columns], "rows": found.row_count}
+    frame = pyarrow.table(list(found.values), names=[str(number) for number in range(len(found.columns))])
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, frame.schema) as writer:
+        writer.write_table(frame)
+    return _ARROW + json.dumps(head).encode() + b"\n" + bytes(sink.getvalue())
+
+
+def load(data: bytes) -> Table | str | None:
+    """Return what :func:`dump` made ``data`` from; None for bytes of another form."""
+    if data[:1] == _ERROR:
+        return str(json.loads(data[1:]))
+    if data[:1] == _JSON:
+        table: Table = unpack(*json.loads(data[1:]))
+        return table
+    if data[:1] != _ARROW:
+        return None
+    import pyarrow
+
+    line, _, body = data[1:].partition(b"\n")
+    head = json.loads(line)
+    with pyarrow.ipc.open_stream(body) as reader:
+        values = tuple(reader.read_all().columns)
+    return Table(tuple(Column(name, kind) for name, kind in head["columns"]), values, head["rows"])
 
 
 def _cells(found: Table | str) -> int:

@@ -1,166 +1,422 @@
-"""Values, tables and answers as strict JSON, and back without losing a type.
+"""Any Python value as strict JSON, and back.
 
-Journals and recordings share this form. What JSON has no word for is an object with one key
-``$type``: ``{"$type": "decimal", "value": "1.10"}``; integers beyond 2**53 are written so too, since
-other readers of JSON would round them. Text is valid Unicode: a lone surrogate becomes U+FFFD.
+A value becomes *plain* (what JSON holds natively) and *kinds*: JSON-pointer-like paths to what JSON
+cannot hold, ``{"/rows/*/2": "decimal"}``; ``*`` stands for every element of a list. A reader that
+ignores the kinds still sees sensible text; one that applies them gets the values back. Journals,
+results and recordings hold objects of other types as their ``repr``; the reference cache asks for an
+exact form or none.
+
+Programs that are agents, and recordings of version 0.1, write the kind beside the value instead:
+``{"$type": "decimal", "value": "1.10"}``, which :func:`decode` reads.
 """
 
 from __future__ import annotations
 
 import base64
+import datetime as dt
+import json
 import math
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
-from datetime import date, datetime, time, timedelta
+import re
+import zoneinfo
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
-from pytest_agenteval.table import Column, Table
-from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
+from pytest_agenteval.support.scalars import plain as plain_scalar
+from pytest_agenteval.table import Table
 
+SAFE_INTEGER = 2**53
+"""Integers beyond are written as text: many readers of JSON would round them."""
+MAX_DEPTH = 60
+ELEMENT = object()
 TAG = "$type"
-DEEPEST = 60
-LARGEST_EXACT = 2**53
+
+Path = tuple[Any, ...]
+Kinds = dict[Path, str]
+
+_SURROGATE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)")
 
 
-def clean_text(text: str) -> str:
-    """``text`` as valid Unicode: lone surrogates become U+FFFD."""
-    if text.isascii():
-        return str(text)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def dumps(value: Any) -> str:
+    r"""``value`` (plain) as one line of ASCII JSON; a lone surrogate becomes the text ``\ud800``."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    if "\\ud" in text:
+        text = _SURROGATE.sub(lambda hit: "\\\\" + hit[1] if hit[1] else hit[0], text)
+    return text
 
 
-def safe_str(value: Any) -> str:
-    """``str(value)``, whatever its class does there."""
-    try:
-        return clean_text(str(value))
-    except Exception as error:
-        return f"<{type(value).__name__}: its text could not be made: {type(error).__name__}>"
+class NotExact(Exception):
+    """A value whose type has no exact form."""
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """``value`` in Python's own types: NumPy and pandas scalars become what they mean.
+def pack(value: Any, *, exact: bool = False) -> tuple[Any, dict[str, str]]:
+    """Return ``value`` as plain JSON, and its kinds by path.
 
-    NA and NaT become ``None``; dicts, lists, tuples and sets keep their shape (as dict and list);
-    objects of other classes become their text. Never raises, ends on cycles.
+    ``exact`` also keeps tuples, keys that are not text and the zones of moments, and raises
+    ``NotExact`` for a value that would come back as another one.
     """
-    kind = type(value)
-    if value is None or kind in (int, bool, float):
-        return value
-    if kind is str:
-        return value if value.isascii() else clean_text(value)
-    if kind in (Decimal, date, datetime, time, timedelta, bytes, uuid.UUID):
-        return value
-    if depth >= DEEPEST:
-        return "..."
-    if isinstance(value, Mapping):
-        return {_key(key): plain(item, depth + 1) for key, item in list(value.items())}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item, depth + 1) for item in value]
-    return _foreign(value, kind, depth)
+    plain, kinds = _Packer(exact).walk(value, 0, ())
+    return plain, {_pointer(path): kind for path, kind in kinds.items()}
 
 
-def _key(key: Any) -> Any:
-    done = plain(key)
-    return done if isinstance(done, str | int | float | bool | Decimal | date | bytes | None) else str(done)
+def unpack(plain: Any, kinds: Mapping[str, str]) -> Any:
+    """The value that :func:`pack` was given; ``plain`` is changed in place. Unknown kinds stay plain."""
+    paths = sorted(((_parts(pointer), kind) for pointer, kind in kinds.items()), key=lambda p: -len(p[0]))
+    for parts, kind in paths:
+        plain = _apply(plain, parts, kind)
+    return plain
 
 
-def _foreign(value: Any, kind: type, depth: int) -> Any:
-    """Scalars of NumPy and pandas, enums, subclasses of Python's types; else the text."""
+class _Packer:
+    """Walks a value; each method returns (plain, kinds by path below it)."""
+
+    def __init__(self, exact: bool = False) -> None:
+        self.exact = exact
+
+    def walk(self, value: Any, depth: int, above: tuple[int, ...]) -> tuple[Any, Kinds]:
+        kind = type(value)
+        if value is None or kind is str or kind is bool:
+            return value, {}
+        if self.exact and kind not in _EXACT:
+            raise NotExact(f"{kind.__module__}.{kind.__qualname__}")
+        leaf = _LEAVES.get(kind)
+        if leaf is not None:
+            return _leaf(_zoned(value) if self.exact and kind in (dt.datetime, dt.time) else leaf(value))
+        if depth > MAX_DEPTH or id(value) in above:
+            if self.exact:
+                raise NotExact("a value that holds itself, or very many levels")
+            return ("<circular>" if id(value) in above else _repr(value)), {}
+        inside = (*above, id(value))
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth, inside)
+        if isinstance(value, Table):
+            return self._table(value)
+        if isinstance(value, list | tuple):
+            plain, kinds = self.elements(value, depth, inside)
+            return plain, {**kinds, (): "tuple"} if self.exact and kind is tuple else kinds
+        if isinstance(value, AbstractSet):
+            plain, kinds = self.elements(sorted(value, key=_repr), depth, inside)
+            return plain, {**kinds, (): "set"}
+        return self._other(value, depth, inside)
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
+        if self.exact and not all(type(key) is str for key in value):
+            plain, kinds = self.elements([list(pair) for pair in value.items()], depth, inside)
+            return plain, {**kinds, (): "map"}
+        entries: dict[str, Any] = {}
+        kinds = {}
+        for key, entry in value.items():
+            name = key if type(key) is str else _text(key)
+            entries[name], found = self.walk(entry, depth + 1, inside)
+            for path, kind in found.items():
+                kinds[(name, *path)] = kind
+        return entries, kinds
+
+    def elements(self, value: Any, depth: int, inside: tuple[int, ...]) -> tuple[list[Any], Kinds]:
+        """The elements of a sequence; a kind that all of them have is noted once."""
+        plain: list[Any] = []
+        places: dict[Path, dict[int, str]] = {}
+        for index, entry in enumerate(value):
+            element, found = self.walk(entry, depth + 1, inside)
+            plain.append(element)
+            for path, kind in found.items():
+                places.setdefault(path, {})[index] = kind
+        kinds: Kinds = {}
+        for path, at in places.items():
+            kinds.update(_fold(plain, path, at))
+        return plain, kinds
+
+    def _table(self, table: Table) -> tuple[Any, Kinds]:
+        columns: list[list[Any]] = []
+        kinds: Kinds = {(): "table"}
+        for number in range(len(table.columns)):
+            values, found = self.column(table.column(number))
+            columns.append(values)
+            for path, kind in found.items():
+                kinds[("rows", path[0], number, *path[1:])] = kind
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        names = [[column.name, column.type] for column in table.columns]
+        return {"columns": names, "rows": rows, "row_count": table.row_count}, kinds
+
+    def column(self, values: list[Any]) -> tuple[list[Any], Kinds]:
+        """The values of a column; those of one type are quick."""
+        types = set(map(type, values)) - {type(None)}
+        if types <= {str, bool}:
+            return values, {}
+        if types == {float} and all(v is None or math.isfinite(v) for v in values):
+            return values, {}
+        if types == {int} and all(v is None or -SAFE_INTEGER <= v <= SAFE_INTEGER for v in values):
+            return values, {}
+        if types == {Decimal}:
+            return [None if v is None else str(v) for v in values], {(ELEMENT,): "decimal"}
+        return self.elements(values, 1, ())
+
+    def _other(self, value: Any, depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
+        """Subclasses of known types, and what NumPy, pandas and Arrow hold; else the ``repr``."""
+        kind = type(value)
+        if kind.__name__ in ("NaTType", "NAType"):
+            return None, {}
+        if isinstance(value, Enum):
+            return self.walk(value.value, depth + 1, inside)
+        for base, leaf in _LEAVES.items():
+            if isinstance(value, base):
+                return _leaf(leaf(value))
+        if isinstance(value, str):
+            return str.__str__(value), {}
+        if isinstance(value, PurePath):
+            return str(value), {}
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas", "pyarrow"):
+            return self._foreign(value, kind.__name__, depth, inside)
+        return _repr(value), {}
+
+    def _foreign(self, value: Any, name: str, depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
+        """NumPy scalars and arrays, DataFrames, Arrow tables."""
+        try:
+            if name in ("float32", "float16"):
+                return (
+                    (float(value), {(): "float32"}) if math.isfinite(value) else _leaf(_float(float(value)))
+                )
+            if name == "DataFrame":
+                return self._table(Table.from_pandas(value))
+            if name == "Table":
+                return self._table(Table.from_arrow(value))
+            done = plain_scalar(value)
+            if type(done).__module__ != "numpy" and done is not value:
+                return self.walk(done, depth + 1, inside)
+            for method in ("tolist", "to_pylist", "item", "as_py"):
+                if hasattr(value, method):
+                    return self.walk(getattr(value, method)(), depth + 1, inside)
+        except (TypeError, ValueError, OverflowError, ArithmeticError):
+            pass  # an odd one: shown as text
+        return _repr(value), {}
+
+
+def plain_column(values: list[Any]) -> tuple[list[Any], Kinds]:
+    """Return a column as plain values and kinds by (index or ELEMENT, ...)."""
+    return _Packer().column(values)
+
+
+def _leaf(found: Any) -> tuple[Any, Kinds]:
+    return (found[0], {(): found[1]}) if isinstance(found, tuple) else (found, {})
+
+
+def _fold(plain: list[Any], path: Path, at: dict[int, str]) -> Kinds:
+    """One entry for the whole list where every element has the kind or is null there."""
+    names = set(at.values())
+    whole = len(names) == 1 and (
+        len(at) == len(plain)
+        or ("nan" not in names and all(_is_null(plain[i], path) for i in range(len(plain)) if i not in at))
+    )
+    if whole:
+        return {(ELEMENT, *path): names.pop()}
+    return {(index, *path): kind for index, kind in at.items()}
+
+
+def _is_null(node: Any, path: Path) -> bool:
+    return all(found is None for found in _resolve(node, path))
+
+
+def _resolve(node: Any, path: Path) -> Iterator[Any]:
+    if not path:
+        yield node
+        return
+    step, rest = path[0], path[1:]
+    if step is ELEMENT:
+        for element in node if isinstance(node, list) else ():
+            yield from _resolve(element, rest)
+    elif isinstance(node, list):  # as _apply reads the pointer: a key "0" of a dict is an index here
+        for index in _index(str(step), len(node)):
+            yield from _resolve(node[index], rest)
+    elif isinstance(node, dict) and str(step) in node:
+        yield from _resolve(node[str(step)], rest)
+
+
+def _repr(value: Any) -> str:
     try:
-        home = kind.__module__.partition(".")[0]
-        if home == "pandas":
-            return _pandas_scalar(value, kind)
-        if home == "numpy":
-            return _numpy_value(value, kind, depth)
-        if isinstance(value, int | float | str):
-            return plain(next(base(value) for base in (int, float, str) if isinstance(value, base)))
-        if isinstance(value, datetime | date | time | timedelta | Decimal | uuid.UUID):
-            return value
-        if isinstance(value, bytearray | memoryview):
-            return bytes(value)
-    except Exception:
-        return safe_str(value)
-    return safe_str(value)
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
 
 
-def _pandas_scalar(value: Any, kind: type) -> Any:
-    if kind.__name__ in ("NAType", "NaTType"):
-        return None
-    if kind.__name__ == "Timestamp":
-        return value.to_pydatetime(warn=False)
-    if kind.__name__ == "Timedelta":
-        return value.to_pytimedelta()
-    return safe_str(value)
+def _text(key: Any) -> str:
+    return str.__str__(key) if isinstance(key, str) else _repr(key) if key is not None else "null"
 
 
-def _numpy_value(value: Any, kind: type, depth: int) -> Any:
-    if kind.__name__ == "datetime64":
-        done = value.astype("datetime64[us]").item() if "generic" not in str(value.dtype) else None
-        return done if done is None or isinstance(done, date) else safe_str(value)
-    if kind.__name__ == "timedelta64":
-        done = value.astype("timedelta64[us]").item()
-        return done if done is None or isinstance(done, timedelta) else safe_str(value)
-    if hasattr(value, "tolist"):
-        done = value.tolist()
-        return plain(done, depth + 1) if type(done).__module__ == "builtins" else safe_str(value)
-    return safe_str(value)
+def _float(value: float) -> Any:
+    if math.isfinite(value):
+        return float(value)
+    return (None, "nan") if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity", "float")
 
 
-def encode(value: Any) -> Any:
-    """``value`` as what ``json.dumps(..., allow_nan=False)`` accepts; ``decode`` gives it back."""
-    return _encode(plain(value))
-
-
-def _encode(value: Any) -> Any:
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) <= LARGEST_EXACT else _tagged("int", _digits(value))
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _tagged("float", repr(value))
-    if isinstance(value, list):
-        return [_encode(item) for item in value]
-    if isinstance(value, dict):
-        if TAG not in value and all(isinstance(key, str) for key in value):
-            return {key: _encode(item) for key, item in value.items()}
-        return _tagged("map", [[_encode(key), _encode(item)] for key, item in value.items()])
-    if isinstance(value, timedelta):
-        return _tagged("timedelta", [value.days, value.seconds, value.microseconds])
-    if isinstance(value, bytes):
-        return _tagged("bytes", base64.b64encode(value).decode("ascii"))
-    for name, kind in (("datetime", datetime), ("date", date), ("time", time)):
-        if isinstance(value, kind):
-            return _tagged(name, value.isoformat())
-    return _tagged("uuid" if isinstance(value, uuid.UUID) else "decimal", str(value))
+def _int(value: int) -> Any:
+    if -SAFE_INTEGER <= value <= SAFE_INTEGER:
+        return int(value)
+    return _digits(value), "int"
 
 
 def _digits(value: int) -> str:
-    """The integer in hexadecimal: Python refuses more than 4,300 decimal digits."""
-    return hex(value)
+    """Decimal digits; beyond Python's limit on such texts (4,300 digits) hexadecimal ones."""
+    try:
+        return str(int(value))
+    except ValueError:
+        return hex(value)
 
 
-def _tagged(kind: str, value: Any) -> dict[str, Any]:
-    return {TAG: kind, "value": value}
+_LEAVES: dict[type, Callable[[Any], Any]] = {
+    bool: bool,
+    int: _int,
+    float: _float,
+    Decimal: lambda v: (str(v), "decimal"),
+    dt.datetime: lambda v: (v.isoformat(), "datetime"),
+    dt.date: lambda v: (v.isoformat(), "date"),
+    dt.time: lambda v: (v.isoformat(), "time"),
+    dt.timedelta: lambda v: (str(v // dt.timedelta(microseconds=1)), "microseconds"),
+    bytes: lambda v: (v.hex(), "bytes"),
+    bytearray: lambda v: (v.hex(), "bytes"),
+    memoryview: lambda v: (v.hex(), "bytes"),
+    UUID: lambda v: (str(v), "uuid"),
+}
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "int": lambda text: int(text, 0),
+_EXACT = frozenset(
+    {
+        int,
+        float,
+        Decimal,
+        dt.datetime,
+        dt.date,
+        dt.time,
+        dt.timedelta,
+        bytes,
+        UUID,
+        list,
+        tuple,
+        dict,
+        set,
+        Table,
+    }
+)
+"""Types whose values come back as they were; None, text and booleans are JSON's own."""
+
+
+def _zoned(value: dt.datetime | dt.time) -> Any:
+    """A moment with its zone by name, where ISO text (which knows offsets only) would not do."""
+    kind = type(value).__name__
+    zone = value.tzinfo.key if isinstance(value.tzinfo, zoneinfo.ZoneInfo) else None
+    if zone is None and not value.fold:
+        if value.tzinfo is not None and value.utcoffset() is None:
+            raise NotExact(repr(value.tzinfo))
+        return value.isoformat(), kind
+    bare = value if zone is None else value.replace(tzinfo=None)
+    return [bare.isoformat(), zone, value.fold], f"zoned {kind}"
+
+
+def _unzoned(kind: Any, plain: Any) -> Any:
+    text, zone, fold = plain
+    moment = kind.fromisoformat(text)
+    return (moment.replace(tzinfo=zoneinfo.ZoneInfo(zone)) if zone else moment).replace(fold=fold)
+
+
+def _float32(value: Any) -> Any:
+    import numpy
+
+    return numpy.float32(value)
+
+
+def table_of(plain: Any) -> Table:
+    """Return the table of ``{columns, rows, row_count}``; written by hand, columns may be names alone."""
+    pairs = [(entry, None) if isinstance(entry, str) else entry for entry in plain["columns"]]
+    if not pairs:
+        return Table((), (), int(plain.get("row_count", len(plain["rows"]))))
+    return Table.from_rows([str(name) for name, _ in pairs], plain["rows"], [kind for _, kind in pairs])
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "int": lambda v: int(v, 0),
     "float": float,
+    "float32": _float32,
     "decimal": Decimal,
-    "uuid": uuid.UUID,
-    "date": date.fromisoformat,
-    "datetime": datetime.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda parts: timedelta(*parts),
-    "bytes": lambda text: base64.b64decode(text),
+    "datetime": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "microseconds": lambda v: dt.timedelta(microseconds=int(v)),
+    "bytes": bytes.fromhex,
+    "uuid": UUID,
+    "set": lambda v: set(map(_hashable, v)),
+    "table": table_of,
+    "tuple": tuple,
+    "map": dict,
+    "zoned datetime": lambda v: _unzoned(dt.datetime, v),
+    "zoned time": lambda v: _unzoned(dt.time, v),
+}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _convert(plain: Any, kind: str) -> Any:
+    if plain is None:
+        return math.nan if kind == "nan" else None
+    try:
+        return _READERS[kind](plain)
+    except (KeyError, ValueError, TypeError, ArithmeticError):
+        return plain
+
+
+def _apply(node: Any, parts: list[str], kind: str) -> Any:
+    if not parts:
+        return _convert(node, kind)
+    step, rest = parts[0], parts[1:]
+    if isinstance(node, list):
+        for index in range(len(node)) if step == "*" else _index(step, len(node)):
+            node[index] = _apply(node[index], rest, kind)
+    elif isinstance(node, dict) and step != "*":  # a key * is written ~2
+        name = _unescape(step)
+        if name in node:
+            node[name] = _apply(node[name], rest, kind)
+    return node
+
+
+def _index(step: str, length: int) -> list[int]:
+    """The index that a step names in a list of ``length``, if it does."""
+    known = step.isascii() and step.isdecimal() and len(step) < 19 and int(step) < length
+    return [int(step)] if known else []
+
+
+def _pointer(path: Path) -> str:
+    return "".join("/" + ("*" if step is ELEMENT else _escape(str(step))) for step in path)
+
+
+def _escape(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1").replace("*", "~2")
+
+
+def _unescape(step: str) -> str:
+    return step.replace("~2", "*").replace("~1", "/").replace("~0", "~")
+
+
+def _parts(pointer: str) -> list[str]:
+    return pointer.split("/")[1:]
+
+
+_TAGGED: Mapping[str, Callable[[Any], Any]] = {
+    **{name: _READERS[name] for name in ("int", "float", "decimal", "uuid", "date", "datetime", "time")},
+    "timedelta": lambda parts: dt.timedelta(*parts),
+    "bytes": base64.b64decode,
     "map": lambda pairs: {decode(key): decode(item) for key, item in pairs},
 }
 
 
 def decode(value: Any) -> Any:
-    """What ``encode`` was given. Raises ``ValueError`` for an unknown ``$type``."""
+    """Return ``value`` with each ``{"$type": ..., "value": ...}`` in it as what it stands for.
+
+    Raises ``ValueError`` for an unknown ``$type``, or the error of a value that does not fit.
+    """
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -168,89 +424,6 @@ def decode(value: Any) -> Any:
     if TAG not in value:
         return {key: decode(item) for key, item in value.items()}
     kind = value[TAG]
-    if kind not in _READERS:
-        raise ValueError(f"unknown $type {kind!r}; known: {', '.join(sorted(_READERS))}")
-    return _READERS[kind](value["value"])
-
-
-def table_to_json(table: Table, limit: int | None = None) -> dict[str, Any]:
-    """``{columns: [[name, type]], rows, row_count}``; ``row_count`` is the whole table's."""
-    return {
-        "columns": [[clean_text(column.name), column.type] for column in table.columns],
-        "rows": [[encode(cell) for cell in row] for row in table.rows(limit)],
-        "row_count": table.row_count,
-    }
-
-
-def table_from_json(form: Mapping[str, Any]) -> Table:
-    """The table of :func:`table_to_json`; written by hand, columns may be names alone."""
-    pairs = [(entry, None) if isinstance(entry, str) else entry for entry in form["columns"]]
-    columns = tuple(Column(str(name), kind) for name, kind in pairs)
-    rows = [[decode(cell) for cell in row] for row in form["rows"]]
-    values = tuple([row[i] for row in rows] for i in range(len(columns)))
-    return Table(columns, values, len(rows) if columns else int(form.get("row_count", len(rows))))
-
-
-def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """A normalised answer (``data`` a ``Table`` or ``None``); what has its default is left out."""
-    form: dict[str, Any] = {}
-    for field, default in _DEFAULTS.items():
-        value = getattr(answer, field)
-        if isinstance(value, Table):
-            form[field] = table_to_json(value)
-        elif field == "turns":
-            form.update({"turns": [answer_to_json(turn) for turn in value]} if value else {})
-        elif field in ("tool_calls", "wire_attempts"):
-            form.update({field: [_compact(entry) for entry in value]} if value else {})
-        elif field == "usage":
-            form.update({"usage": _compact(value)} if value is not None else {})
-        elif value is not default and value != default:
-            form[field] = encode(value)
-    return form
-
-
-_DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Answer)}
-
-
-def _compact(entry: Any) -> dict[str, Any]:
-    """A dataclass without its defaults, its values encoded."""
-    return {
-        field.name: encode(getattr(entry, field.name))
-        for field in fields(entry)
-        if getattr(entry, field.name) is not field.default
-    }
-
-
-def answer_from_json(form: Mapping[str, Any]) -> Answer:
-    """The answer of :func:`answer_to_json`; unknown keys (of a later version) are left out.
-
-    ``data`` written by hand may be a list of objects, which stays one.
-    """
-    values: dict[str, Any] = {}
-    for name in _DEFAULTS:
-        if name not in form:
-            continue
-        value = form[name]
-        if name == "data":
-            values[name] = table_from_json(value) if isinstance(value, Mapping) else decode(value)
-        elif name == "turns":
-            values[name] = tuple(answer_from_json(turn) for turn in value)
-        elif name == "tool_calls":
-            values[name] = tuple(ToolCall(**_known(ToolCall, call)) for call in value)
-        elif name == "wire_attempts":
-            values[name] = tuple(HttpAttempt(**_known(HttpAttempt, wire)) for wire in value)
-        elif name == "usage":
-            values[name] = Usage(**_known(Usage, value)) if value is not None else None
-        else:
-            values[name] = decode(value)
-    return Answer(**values)
-
-
-def _known(kind: type, form: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    return {name: decode(value) for name, value in form.items() if name in names}
-
-
-def usage_to_json(usage: Usage | None) -> dict[str, Any] | None:
-    """Every part of ``usage``, unknown ones as null."""
-    return None if usage is None else asdict(usage)
+    if kind not in _TAGGED:
+        raise ValueError(f"unknown $type {kind!r}; known: {', '.join(sorted(_TAGGED))}")
+    return _TAGGED[kind](value["value"])

@@ -18,8 +18,9 @@ from typing import Any
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
-from pytest_agenteval.support.json_codec import decode, plain
+from pytest_agenteval.support.json_codec import decode
 from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.types import Answer, Task
 
 TAIL = 2000
@@ -61,7 +62,7 @@ def task_to_json(task: Task) -> dict[str, Any]:
     if deadline is not None:
         limits["timeout"] = round(max(deadline - time.monotonic(), 0), 3)
     form = {name: getattr(task, name) for name in _FIELDS}
-    made = plain({"prompt": task.prompt, **form, "limits": limits})
+    made = plain_tree({"prompt": task.prompt, **form, "limits": limits})
     assert isinstance(made, dict)
     return made
 

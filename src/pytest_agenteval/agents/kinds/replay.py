@@ -1,29 +1,33 @@
 """``replay:FILE`` and the recorder behind ``--agent-record FILE``.
 
 A recording is a text file of JSON lines, one per attempt: ``{"key", "turns", "model", "attempt",
-"answer"}`` (``input`` and ``caller`` where the task had them). A line written by hand needs no key.
+"answer"}`` (``input`` and ``caller`` where the task had them), and in ``types`` the kinds of the values
+that JSON cannot hold. A line written by hand needs no key and no types.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import hashlib
 import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
 from pytest_agenteval.agents.normalize import normalize
 from pytest_agenteval.errors import AgentFailed, SettingsError
-from pytest_agenteval.support.json_codec import answer_from_json, answer_to_json, encode
+from pytest_agenteval.support.json_codec import NotExact, decode, dumps, pack, table_of, unpack
 from pytest_agenteval.support.redaction import Redactor
+from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.support.text import cut
-from pytest_agenteval.types import Answer, Task
+from pytest_agenteval.table import Table
+from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
 
 def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
@@ -33,20 +37,74 @@ def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
 
 
 def recording_line(task: Task, answer: Answer) -> dict[str, Any]:
-    """One line of a recording; ``answer`` is a normalised one."""
+    """Return one line of a recording; ``answer`` is a normalised one."""
     line: dict[str, Any] = {
         "key": recording_key(task.turns, task.model, task.attempt),
         "turns": list(task.turns),
         "model": task.model,
         "attempt": task.attempt,
     }
-    line.update({name: encode(value) for name, value in _apart(task).items() if value is not None})
-    return {**line, "answer": answer_to_json(answer)}
+    typed = {**_apart(task), "answer": answer_fields(answer)}
+    try:
+        plain, kinds = pack(typed, exact=True)
+    except NotExact:  # a class derived from one of Python's own: kept as that
+        plain, kinds = pack(typed)
+    return {**line, **plain, **({"types": kinds} if kinds else {})}
 
 
 def _apart(task: Task) -> dict[str, Any]:
-    """What tells tasks of the same turns apart."""
-    return {"input": task.input, "caller": task.caller}
+    """Return what tells tasks of the same turns apart."""
+    values = {"input": task.input, "caller": task.caller}
+    return {name: plain_tree(value) for name, value in values.items() if value is not None}
+
+
+_DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Answer)}
+_PARTS: Mapping[str, type] = {"tool_calls": ToolCall, "wire_attempts": HttpAttempt}
+
+
+def answer_fields(answer: Answer) -> dict[str, Any]:
+    """Return the fields of a normalised answer that do not have their default, as maps and lists."""
+    found = _set_fields(answer)
+    for name in (*_PARTS, "usage", "turns"):
+        if name == "turns" and name in found:
+            found[name] = [answer_fields(turn) for turn in found[name]]
+        elif name in found:
+            held = found[name]
+            found[name] = [_set_fields(part) for part in held] if name in _PARTS else _set_fields(held)
+    return {name: value if name == "data" else plain_tree(value) for name, value in found.items()}
+
+
+def _set_fields(entry: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that do not have their default, in their order."""
+    pairs = {field.name: (getattr(entry, field.name), field.default) for field in fields(entry)}
+    return {
+        name: value
+        for name, (value, default) in pairs.items()
+        if value is not default and (isinstance(value, Table) or value != default)
+    }
+
+
+def answer_from_fields(form: Mapping[str, Any]) -> Answer:
+    """Return the answer of :func:`answer_fields`; unknown keys (of a later version) are left out.
+
+    ``data`` written by hand may be a list of objects, which stays one.
+    """
+    values = {name: form[name] for name in _DEFAULTS if name in form}
+    if isinstance(values.get("data"), Mapping):
+        values["data"] = table_of(values["data"])
+    for name, kind in _PARTS.items():
+        if name in values:
+            values[name] = tuple(_made(kind, part) for part in values[name])
+    if values.get("usage") is not None:
+        values["usage"] = _made(Usage, values["usage"])
+    if "turns" in values:
+        values["turns"] = tuple(answer_from_fields(turn) for turn in values["turns"])
+    return Answer(**values)
+
+
+def _made(kind: type, form: Mapping[str, Any]) -> Any:
+    names = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in form.items() if name in names})
 
 
 class Recorder:
@@ -59,7 +117,7 @@ class Recorder:
 
     def record(self, task: Task, answer: Answer) -> None:
         """Write one line, secrets masked. Raises ``AgentFailed`` when the file cannot be written."""
-        line = json.dumps(self._redactor.data(recording_line(task, answer)), allow_nan=False) + "\n"
+        line = dumps(self._redactor.data(recording_line(task, answer))) + "\n"
         try:
             with self._lock:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,8 +166,25 @@ class _Line:
     turns: tuple[str, ...]
     model: str | None
     attempt: int
-    apart: Mapping[str, Any]
-    answer: Mapping[str, Any]
+    form: Mapping[str, Any]
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """Return the parts ``names`` of the line (all of them: answer, input, caller) with their types.
+
+        Raises ``ValueError`` and others for a value that does not fit its type.
+        """
+        parts = {name: self.form[name] for name in names or _TYPED if self.form.get(name) is not None}
+        kinds = self.form.get("types")
+        if kinds is None:  # by hand, or by version 0.1
+            return dict(decode(parts))
+        return dict(unpack(copy.deepcopy(parts), kinds))
+
+    def apart(self) -> dict[str, Any]:
+        """Return what tells its task from others of the same turns."""
+        return self.values("input", "caller")
+
+
+_TYPED = ("answer", "input", "caller")
 
 
 class ReplayAgent:
@@ -140,15 +215,15 @@ class ReplayAgent:
         if found is None:
             raise AgentFailed(self._missing(task, model, sorted(attempts)))
         try:
-            return normalize(answer_from_json(found.answer), f"{self._name}:{found.number}")
+            return normalize(answer_from_fields(found.values()["answer"]), f"{self._name}:{found.number}")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise AgentFailed(f"{self._name}:{found.number}: not a recorded answer: {error!r}") from error
 
     def _attempts(self, task: Task, model: str | None) -> dict[int, _Line]:
         """Attempt number -> its last line, for this task and model."""
-        apart = {key: encode(value) for key, value in _apart(task).items() if value is not None}
+        apart = _apart(task)
         lines = self._by_key.get(recording_key(task.turns, model, 0), [])
-        return {line.attempt: line for line in lines if line.apart == apart}
+        return {line.attempt: line for line in lines if line.apart() == apart}
 
     def _only_model(self) -> str | None:
         models = self._models()
@@ -197,11 +272,9 @@ class ReplayAgent:
     def _line(self, text: str, number: int) -> _Line:
         try:
             form = json.loads(text)
-            apart = {key: form[key] for key in ("input", "caller") if form.get(key) is not None}
             turns = tuple(str(turn) for turn in form["turns"])
-            return _Line(
-                number, turns, form.get("model"), int(form.get("attempt", 1)), apart, dict(form["answer"])
-            )
+            dict(form["answer"])
+            return _Line(number, turns, form.get("model"), int(form.get("attempt", 1)), form)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise AgentFailed(

@@ -9,7 +9,8 @@ from typing import Any
 
 from pytest_agenteval.databases import Database
 from pytest_agenteval.errors import DatabaseError
-from pytest_agenteval.support.json_codec import encode, safe_str
+from pytest_agenteval.support.json_codec import dumps, pack
+from pytest_agenteval.support.scalars import safe_str
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 
@@ -152,7 +153,7 @@ def _tables(schema: Mapping[str, Sequence[str]]) -> str:
 def _text(args: Mapping[str, Any], key: str, tool: str) -> str:
     value = args.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise ToolFailed(f"{tool} needs {key!r} as text, got {json.dumps(encode(dict(args)))[:200]}")
+        raise ToolFailed(f"{tool} needs {key!r} as text, got {dumps(pack(dict(args))[0])[:200]}")
     return value
 
 

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.support.files import shown_path
-from pytest_agenteval.support.json_codec import safe_str
+from pytest_agenteval.support.scalars import safe_str
 
 _HINTS = (
     (

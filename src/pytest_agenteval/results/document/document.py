@@ -14,7 +14,7 @@ from pytest_agenteval.results.document.totals import totals
 from pytest_agenteval.results.journal.index import Index, JournalItem, index_folder
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.support.files import replacing
-from pytest_agenteval.support.typed_values import dumps, pack
+from pytest_agenteval.support.json_codec import dumps, pack
 
 SCHEMA_VERSION = 1
 

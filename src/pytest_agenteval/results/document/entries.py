@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_agenteval.results.document.rows import Row, usage_of
 from pytest_agenteval.results.journal.records import TABLE_ROWS, PlannedItem
-from pytest_agenteval.support.typed_values import SAFE_INTEGER, unpack
+from pytest_agenteval.support.json_codec import SAFE_INTEGER, unpack
 
 DATA_ROWS = 100
 """Rows of nao's ``expected_data`` and ``actual_data``."""

@@ -21,7 +21,7 @@ from pytest_agenteval.results.document.streaming import index_foreign
 from pytest_agenteval.results.document.totals import totals
 from pytest_agenteval.results.journal.records import answer_from
 from pytest_agenteval.results.journal.run_folder import RunFolder, documents, newest_first, run_folders
-from pytest_agenteval.support.typed_values import unpack
+from pytest_agenteval.support.json_codec import unpack
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer
 

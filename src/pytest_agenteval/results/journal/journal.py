@@ -28,7 +28,7 @@ from pytest_agenteval.results.journal.records import (
     usage_record,
 )
 from pytest_agenteval.results.journal.run_folder import RunFolder
-from pytest_agenteval.support.typed_values import dumps, pack
+from pytest_agenteval.support.json_codec import dumps, pack
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Attempt
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.cases.model import PassRule
 from pytest_agenteval.results.document.verdicts import parse_rule
-from pytest_agenteval.support.typed_values import dumps, pack, plain_column, unpack
+from pytest_agenteval.support.json_codec import dumps, pack, plain_column, unpack
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Attempt, CheckResult, HttpAttempt, Outcome, ToolCall, Usage
 
