@@ -176,9 +176,13 @@ def test_left_over_columns_that_agree_in_half_of_the_rows_are_shown_not_matched(
     actual = Table.from_rows(["k", "amount"], [(i, i * 10 + (i > 3)) for i in range(6)])
     found = compare(expected, actual)
     assert not found.matched
-    assert found.message == "values differ"
+    assert found.message == "missing columns: ['total']"
+    assert found.missing_columns == ("total",)
     assert found.mapping[1].text == "total <- amount (closest by value)"
-    none = compare(expected, Table.from_rows(["k", "amount"], [(i, i * 7 + 3) for i in range(6)]))
+    assert found.diagnosis.sentence == (
+        "`total` ~ `amount` (names differ): `total` differs in 2 of 6 rows: expected 40, got 41 where k = 4"
+    )
+    none = compare(expected, Table.from_rows(["k", "amount"], [(i, f"note {i}") for i in range(6)]))
     assert none.message == "missing columns: ['total']"
     assert "no value fits in what is left over: `amount`" in none.diagnosis.sentence
 

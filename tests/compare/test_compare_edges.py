@@ -184,7 +184,8 @@ def test_a_limit_through_a_tie_without_ordered():
     assert compare(expected, actual, parse_options({"order_by": ["n desc"]})).diagnosis.word == "limit_tie"
     lost = Table.from_rows(["k", "m"], [("d", 7), ("b", 8), ("a", 9)])
     found = compare(expected, lost, parse_options({"order_by": ["n desc"], "columns": "name"}))
-    assert found.diagnosis.word == "missing_column"
+    assert (found.message, found.diagnosis.word) == ("missing columns: ['n']", "limit_tie")
+    assert found.diagnosis.sentence.startswith("`n` ~ `m` (names differ): only rows that tie with the last")
 
 
 @pytest.mark.usefixtures("path")

@@ -307,8 +307,8 @@ def test_columns_of_many_rows_are_likened_by_hashes() -> None:
     expected = table(("amount", "DOUBLE", amounts), ("name", "VARCHAR", texts))
     found = arrays_only(expected, table(("total", None, other), ("who", None, [*texts[1:], "nobody"])))
     assert [(c.expected, c.actual, c.how) for c in found.mapping] == [
-        ("amount", "total", "likeness"),
-        ("name", "who", "likeness"),
+        ("amount", "total", "partial_match"),
+        ("name", "who", "partial_match"),
     ]
 
 
@@ -336,7 +336,7 @@ def test_a_set_without_rows_has_no_partners() -> None:
     matcher = engine.matcher([(0, 0)])
     assert matcher.pair_sets().matched
     found = matcher.pair_sets(np.zeros(0, np.int64))
-    assert (found.matched, list(found.spare)) == (False, [0])
+    assert (found.matched, list(found.unmatched_actual)) == (False, [0])
 
 
 def test_columns_of_too_many_numbers_are_told_apart_without_clusters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext
 
@@ -23,8 +24,8 @@ class Alignment:
     """
 
     changed: tuple[tuple[int, int], ...]
-    lost: tuple[int, ...]
-    spare: tuple[int, ...]
+    unmatched_expected: tuple[int, ...]
+    unmatched_actual: tuple[int, ...]
     differing: tuple[int, ...]
     keys: tuple[int, ...]
     equal: int
@@ -32,68 +33,84 @@ class Alignment:
     unique: bool
 
 
-def key_positions(scene: DiagnosisContext) -> tuple[int, ...] | None:
+def key_positions(context: DiagnosisContext[Any]) -> tuple[int, ...] | None:
     """The fewest leading columns without tolerance that are unique on both sides; texts and dates first."""
-    if scene.key is ...:
-        scene.key = _key_positions(scene)
-    key: tuple[int, ...] | None = scene.key
+    if context.key is ...:
+        context.key = _key_positions(context)
+    key: tuple[int, ...] | None = context.key
     return key
 
 
-def _key_positions(scene: DiagnosisContext) -> tuple[int, ...] | None:
+def _key_positions(context: DiagnosisContext[Any]) -> tuple[int, ...] | None:
     for names in _NAMING:
-        positions = [i for i in range(len(scene.pairs)) if scene.kind(i).name in names and scene.exact(i)]
+        positions = [
+            i for i in range(len(context.pairs)) if context.kind(i).name in names and context.exact(i)
+        ]
         for length in range(1, min(len(positions), 6) + 1):
-            if all(scene.unique(positions[:length], side) for side in (True, False)):
-                return _steadier(scene, tuple(positions[:length]))
+            if all(context.unique(positions[:length], side) for side in (True, False)):
+                return _steadier(context, tuple(positions[:length]))
     return None
 
 
-def _steadier(scene: DiagnosisContext, keys: tuple[int, ...]) -> tuple[int, ...]:
+def _steadier(context: DiagnosisContext[Any], keys: tuple[int, ...]) -> tuple[int, ...]:
     """A column before the key that names all rows on both sides, where one column alone differs under it.
 
     The text of an order may change while its id does not; where more than that changed, it is another row.
     """
-    lost, spare = list(scene.lost), list(scene.spare)
-    if not lost or len(lost) != len(spare) or len(lost) > MOST_KEPT or scene.columns.missing:
+    unmatched_expected, unmatched_actual = list(context.unmatched_expected), list(context.unmatched_actual)
+    if (
+        not unmatched_expected
+        or len(unmatched_expected) != len(unmatched_actual)
+        or len(unmatched_expected) > MOST_KEPT
+        or context.columns.missing
+    ):
         return keys
-    if len(scene.join(keys, lost, spare)) == len(lost):
+    if len(context.join(keys, unmatched_expected, unmatched_actual)) == len(unmatched_expected):
         return keys
     for i in range(min(keys)):
-        if scene.kind(i).name not in _NAMING[1] or not scene.exact(i):
+        if context.kind(i).name not in _NAMING[1] or not context.exact(i):
             continue
-        if not all(scene.unique((i,), side) for side in (True, False)):
+        if not all(context.unique((i,), side) for side in (True, False)):
             continue
-        pairs = scene.join((i,), lost, spare)
-        differing = [j for j in range(len(scene.pairs)) if any(scene.differ(j, pairs))]
-        if len(pairs) == len(lost) and len(differing) == 1:
+        pairs = context.join((i,), unmatched_expected, unmatched_actual)
+        differing = [j for j in range(len(context.pairs)) if any(context.differ(j, pairs))]
+        if len(pairs) == len(unmatched_expected) and len(differing) == 1:
             return (i,)
     return keys
 
 
-def align(scene: DiagnosisContext, split: bool = False) -> Alignment:
+def align(context: DiagnosisContext[Any], split: bool = False) -> Alignment:
     """Put the rows side by side that belong together. ``split``: rows of other keys stay apart."""
-    keys = key_positions(scene)
-    if scene.runs is not None and scene.expected_rows == scene.actual_rows:
-        return _alignment(scene, [(row, row) for row in scene.moved()], [], [], keys)
-    lost, spare = [int(e) for e in scene.lost], [int(a) for a in scene.spare]
-    changed = scene.join(keys, lost, spare) if keys else []
-    _remove(changed, lost, spare)
+    keys = key_positions(context)
+    if context.runs is not None and context.expected_rows == context.actual_rows:
+        return _alignment(context, [(row, row) for row in context.moved()], [], [], keys)
+    unmatched_expected, unmatched_actual = (
+        [int(e) for e in context.unmatched_expected],
+        [int(a) for a in context.unmatched_actual],
+    )
+    changed = context.join(keys, unmatched_expected, unmatched_actual) if keys else []
+    _remove(changed, unmatched_expected, unmatched_actual)
     if not split:
-        changed += _by_likeness(scene, lost, spare)
-        if len(lost) == len(spare) and (len(lost) == 1 or not keys):
-            changed += list(zip(lost, spare, strict=True))
-            lost, spare = [], []
-    return _alignment(scene, sorted(changed), lost, spare, keys)
+        changed += _by_likeness(context, unmatched_expected, unmatched_actual)
+        if len(unmatched_expected) == len(unmatched_actual) and (len(unmatched_expected) == 1 or not keys):
+            changed += list(zip(unmatched_expected, unmatched_actual, strict=True))
+            unmatched_expected, unmatched_actual = [], []
+    return _alignment(context, sorted(changed), unmatched_expected, unmatched_actual, keys)
 
 
-def _by_likeness(scene: DiagnosisContext, lost: list[int], spare: list[int]) -> list[tuple[int, int]]:
+def _by_likeness(
+    context: DiagnosisContext[Any], unmatched_expected: list[int], unmatched_actual: list[int]
+) -> list[tuple[int, int]]:
     """Rows that agree in at least half of their columns, the most alike first."""
-    width = len(scene.pairs)
-    if not lost or not spare or len(lost) * len(spare) * width > MOST_SCORED:
+    width = len(context.pairs)
+    if (
+        not unmatched_expected
+        or not unmatched_actual
+        or len(unmatched_expected) * len(unmatched_actual) * width > MOST_SCORED
+    ):
         return []
-    pairs = [(e, a) for e in lost for a in spare]
-    columns = [scene.differ(position, pairs) for position in range(width)]
+    pairs = [(e, a) for e in unmatched_expected for a in unmatched_actual]
+    columns = [context.differ(position, pairs) for position in range(width)]
     scored = []
     for pair, flags in zip(pairs, zip(*columns, strict=True), strict=True):
         score = width - sum(flags)
@@ -107,28 +124,28 @@ def _by_likeness(scene: DiagnosisContext, lost: list[int], spare: list[int]) -> 
             found.append((e, a))
             used_e.add(e)
             used_a.add(a)
-    _remove(found, lost, spare)
+    _remove(found, unmatched_expected, unmatched_actual)
     return found
 
 
-def _remove(pairs: list[tuple[int, int]], lost: list[int], spare: list[int]) -> None:
+def _remove(pairs: list[tuple[int, int]], unmatched_expected: list[int], unmatched_actual: list[int]) -> None:
     gone_e, gone_a = {e for e, _ in pairs}, {a for _, a in pairs}
-    lost[:] = [e for e in lost if e not in gone_e]
-    spare[:] = [a for a in spare if a not in gone_a]
+    unmatched_expected[:] = [e for e in unmatched_expected if e not in gone_e]
+    unmatched_actual[:] = [a for a in unmatched_actual if a not in gone_a]
 
 
 def _alignment(
-    scene: DiagnosisContext,
+    context: DiagnosisContext[Any],
     changed: list[tuple[int, int]],
-    lost: list[int],
-    spare: list[int],
+    unmatched_expected: list[int],
+    unmatched_actual: list[int],
     keys: tuple[int, ...] | None,
 ) -> Alignment:
-    differing = tuple(i for i in range(len(scene.pairs)) if any(scene.differ(i, changed)))
-    naming = keys or tuple(i for i in range(len(scene.pairs)) if scene.kind(i).name in _NAMING[0])[:2]
-    sizes = (len(changed), len(lost), len(spare))
-    equal = max(scene.expected_rows - len(changed) - len(lost), 0)
-    shown = [tuple(rows[:MOST_KEPT]) for rows in (lost, spare)]
+    differing = tuple(i for i in range(len(context.pairs)) if any(context.differ(i, changed)))
+    naming = keys or tuple(i for i in range(len(context.pairs)) if context.kind(i).name in _NAMING[0])[:2]
+    sizes = (len(changed), len(unmatched_expected), len(unmatched_actual))
+    equal = max(context.expected_rows - len(changed) - len(unmatched_expected), 0)
+    shown = [tuple(rows[:MOST_KEPT]) for rows in (unmatched_expected, unmatched_actual)]
     return Alignment(
         tuple(changed[:MOST_KEPT]), shown[0], shown[1], differing, naming, equal, sizes, keys is not None
     )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_agenteval.compare.engine import ComparisonEngine
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.python_engine.engine import PythonEngine
 from pytest_agenteval.compare.python_engine.matching import hopcroft_karp
 from pytest_agenteval.support.column_names import NAME_RULES, expected_by_alias, fold_name
+
+PARTIAL = "partial_match"
+MOST_MEASURED = 900
+LEAST_SHARE = 0.5
+Pairs = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +23,9 @@ class ColumnMap:
     """Which answered column stands for which expected one.
 
     ``pairs`` are (expected index, answered index) in expected order; ``how`` says for each expected
-    index ``name``, ``alias``, ``position``, ``value``, or ``likeness`` (some values agree: shown,
-    never a match). ``ambiguous``: the search by value was cut short.
+    index ``name``, ``alias``, ``position``, ``value``, or ``partial_match`` (no name ties the two and
+    their values differ: shown and explained, never a match). ``ambiguous``: the search by value was
+    cut short.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -27,43 +34,99 @@ class ColumnMap:
     extra: tuple[int, ...] = ()
     ambiguous: bool = False
 
+    @property
+    def partial(self) -> list[tuple[int, int]]:
+        """Pairs that stand side by side only to be explained."""
+        return [(e, a) for e, a in self.pairs if self.how[e] == PARTIAL]
 
-def map_columns(engine: Any, options: ComparisonOptions) -> ColumnMap:
-    """Map the columns of the engine's two tables under ``options``."""
+    @property
+    def unnamed(self) -> list[int]:
+        """Expected columns that nothing in the answer stands for."""
+        return sorted([*self.missing, *(e for e, _ in self.partial)])
+
+    def with_partial(self, more: Iterable[tuple[int, int]]) -> ColumnMap:
+        """Return this map with further pairs to be explained."""
+        added = dict(more)
+        taken = set(added.values())
+        return ColumnMap(
+            tuple(sorted([*self.pairs, *added.items()])),
+            {**self.how, **dict.fromkeys(added, PARTIAL)},
+            tuple(e for e in self.missing if e not in added),
+            tuple(a for a in self.extra if a not in taken),
+            self.ambiguous,
+        )
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a column name: ``winsCount`` and ``Wins (count)`` both hold wins and count."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return frozenset(word for word in fold_name(apart).split("_") if word)
+
+
+def affinity(one: str, two: str) -> float:
+    """Return how much of two names is the same words (0 to 1)."""
+    mine, theirs = words_of(one), words_of(two)
+    return len(mine & theirs) / max(len(mine | theirs), 1)
+
+
+def _says_the_same(one: str, two: str) -> bool:
+    """Whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
+    mine, theirs = words_of(one), words_of(two)
+    return bool(mine) and bool(theirs) and (mine <= theirs or theirs <= mine)
+
+
+def map_columns(
+    engine: ComparisonEngine[Any, Any], options: ComparisonOptions, runs: Sequence[range] | None = None
+) -> ColumnMap:
+    """Map the columns of the engine's two tables under ``options``.
+
+    ``runs`` are those of an ordered comparison: what is tied by value then agrees as a list.
+    """
     expected = [column.name for column in engine.expected.columns]
     actual = [column.name for column in engine.actual.columns]
     ignored = set(map(fold_name, options.ignore_columns))
-    es = [i for i, name in enumerate(expected) if fold_name(name) not in ignored]
-    as_ = [i for i, name in enumerate(actual) if fold_name(name) not in ignored]
+    expected_indexes = [i for i, name in enumerate(expected) if fold_name(name) not in ignored]
+    actual_indexes = [i for i, name in enumerate(actual) if fold_name(name) not in ignored]
     if options.columns == "position":
-        pairs = tuple(zip(es, as_, strict=False))
+        pairs = tuple(zip(expected_indexes, actual_indexes, strict=False))
         how = {e: "position" for e, _ in pairs}
-        return ColumnMap(pairs, how, tuple(es[len(pairs) :]), tuple(as_[len(pairs) :]))
-    finder = _Finder(engine, expected, actual, es, as_)
+        return ColumnMap(
+            pairs, how, tuple(expected_indexes[len(pairs) :]), tuple(actual_indexes[len(pairs) :])
+        )
+    finder = _Finder(engine, expected_indexes, actual_indexes, runs)
     finder.by_name(options)
     if options.columns == "auto":
         finder.by_value()
     return finder.result()
 
 
-MOST_MEASURED = 900
-
-
 class _Finder:
+    """The steps of the contract, each over all columns before the next."""
+
     def __init__(
-        self, engine: PythonEngine, expected: list[str], actual: list[str], es: list[int], as_: list[int]
+        self,
+        engine: ComparisonEngine[Any, Any],
+        expected_indexes: list[int],
+        actual_indexes: list[int],
+        runs: Sequence[range] | None,
     ) -> None:
-        self.engine, self.expected, self.actual = engine, expected, actual
-        self.es, self.as_ = es, as_
+        self.engine, self.runs = engine, runs
+        self.expected, self.actual = engine.expected.names, engine.actual.names
+        self.expected_indexes, self.actual_indexes = expected_indexes, actual_indexes
         self.found: dict[int, int] = {}
         self.how: dict[int, str] = {}
         self.ambiguous = False
 
     def open(self) -> tuple[list[int], list[int]]:
+        """Return the columns of either side that have no partner yet."""
         taken = set(self.found.values())
-        return [e for e in self.es if e not in self.found], [a for a in self.as_ if a not in taken]
+        return (
+            [e for e in self.expected_indexes if e not in self.found],
+            [a for a in self.actual_indexes if a not in taken],
+        )
 
     def by_name(self, options: ComparisonOptions) -> None:
+        """Steps 1 to 4: exact, case-free and normalised names, then aliases."""
         for rule in NAME_RULES:
             self._step("name", rule, rule)
         by_alias = expected_by_alias(options.column_aliases)
@@ -71,11 +134,11 @@ class _Finder:
             self._step("alias", fold_name, lambda name: by_alias.get(fold_name(name)))
 
     def _step(self, how: str, mine: Callable[[str], str], theirs: Callable[[str], str | None]) -> None:
-        es, as_ = self.open()
+        expected_indexes, actual_indexes = self.open()
         groups: dict[str, tuple[list[int], list[int]]] = {}
-        for e in es:
+        for e in expected_indexes:
             groups.setdefault(mine(self.expected[e]), ([], []))[0].append(e)
-        for a in as_:
+        for a in actual_indexes:
             key = theirs(self.actual[a])
             if key is not None and key in groups:
                 groups[key][1].append(a)
@@ -83,62 +146,104 @@ class _Finder:
             for e, a in self._settle(own, others):
                 self.found[e], self.how[e] = a, how
 
-    def _settle(self, es: list[int], as_: list[int]) -> list[tuple[int, int]]:
+    def _settle(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs:
         """Candidates of one name: the only one, else by value among them, else in order."""
-        if len(es) <= 1 and len(as_) <= 1:
-            return list(zip(es, as_, strict=False))
-        if len(as_) >= len(es):
-            chosen, _ = self.engine.assign(sorted(self.found.items()), es, as_)
+        if len(expected_indexes) <= 1 and len(actual_indexes) <= 1:
+            return list(zip(expected_indexes, actual_indexes, strict=False))
+        if len(actual_indexes) >= len(expected_indexes):
+            chosen, _ = self._assign(expected_indexes, actual_indexes)
             if chosen is not None:
                 return chosen
-        return self._likely(es, as_, least=0.0)
+        return self._likely(expected_indexes, actual_indexes, least=0.0)
 
-    def _likely(self, es: list[int], as_: list[int], least: float) -> list[tuple[int, int]]:
+    def _assign(self, expected_indexes: list[int], actual_indexes: list[int]) -> tuple[Pairs | None, bool]:
+        fixed = sorted(self.found.items())
+        return self.engine.assign(fixed, expected_indexes, actual_indexes, self.runs)
+
+    def _likely(self, expected_indexes: list[int], actual_indexes: list[int], least: float) -> Pairs:
         """As many columns of the same bag as possible, then the most agreeing ones."""
-        agree = {(e, a): 1.0 for e in es for a in as_ if self.engine.alike(e, a)}
-        best = _paired(es, as_, agree)
-        rest_e = [e for e in es if all(e != done for done, _ in best)]
-        rest_a = [a for a in as_ if all(a != done for _, done in best)]
+        candidates = self.engine.candidates(expected_indexes, actual_indexes)
+        agree = {(e, a): 1.0 for e, found in candidates.items() for a in found}
+        best = best_pairs(expected_indexes, actual_indexes, agree)
+        done, taken = {e for e, _ in best}, {a for _, a in best}
+        rest_e = [e for e in expected_indexes if e not in done]
+        rest_a = [a for a in actual_indexes if a not in taken]
         self._measure(rest_e, rest_a, least, agree)
-        best += _paired(rest_e, rest_a, agree)
-        if len(best) < min(len(es), len(as_)) and len(es) * len(as_) <= MOST_MEASURED:
-            self._measure(es, as_, least, agree)
-            other = _paired(es, as_, agree)
+        best += best_pairs(rest_e, rest_a, agree)
+        most = min(len(expected_indexes), len(actual_indexes))
+        if len(best) < most and len(expected_indexes) * len(actual_indexes) <= MOST_MEASURED:
+            self._measure(expected_indexes, actual_indexes, least, agree)
+            other = best_pairs(expected_indexes, actual_indexes, agree)
             best = other if len(other) > len(best) else best
         return best
 
     def _measure(
-        self, es: list[int], as_: list[int], least: float, agree: dict[tuple[int, int], float]
+        self,
+        expected_indexes: list[int],
+        actual_indexes: list[int],
+        least: float,
+        agree: dict[tuple[int, int], float],
     ) -> None:
-        for e in es if len(es) * len(as_) <= MOST_MEASURED else ():
-            for a in as_:
+        few = len(expected_indexes) * len(actual_indexes) <= MOST_MEASURED
+        for e in expected_indexes if few else ():
+            for a in actual_indexes:
                 if (e, a) not in agree:
                     share = self.engine.agreement(e, a)
                     agree.update({(e, a): share} if share >= least else {})
 
     def by_value(self) -> None:
-        es, as_ = self.open()
-        if not es or not as_:
+        """Step 5: what remains by value, confirmed on whole rows; else what agrees in part."""
+        expected_indexes, actual_indexes = self.open()
+        if not expected_indexes or not actual_indexes:
             return
         chosen = None
         same = self.engine.expected.row_count == self.engine.actual.row_count
-        if len(as_) >= len(es) and (same or self.engine.options.duplicates == "set"):
-            chosen, self.ambiguous = self.engine.assign(sorted(self.found.items()), es, as_)
-        how = "value" if chosen is not None else "likeness"
-        for e, a in chosen if chosen is not None else self._likely(es, as_, least=0.5):
-            self.found[e], self.how[e] = a, how
+        if len(actual_indexes) >= len(expected_indexes) and (same or self.engine.options.duplicates == "set"):
+            chosen, self.ambiguous = self._assign(expected_indexes, actual_indexes)
+        crossed = self._crossed(chosen or [])
+        how = "value" if chosen is not None else PARTIAL
+        if chosen is None:
+            chosen = self._likely(expected_indexes, actual_indexes, least=LEAST_SHARE)
+        for e, a in chosen:
+            self.found[e], self.how[e] = crossed.get(e, a), "name" if e in crossed else how
+
+    def _crossed(self, chosen: Pairs) -> dict[int, int]:
+        """Columns whose values were found exchanged while the words of their names say otherwise.
+
+        ``wins``, ``losses`` answered as ``wins_count``, ``losses_count`` with each other's values is a
+        mistake of the agent's; there the names are taken, so that it is told.
+        """
+        out: dict[int, int] = {}
+        for i, (e, a) in enumerate(chosen):
+            for f, b in chosen[i + 1 :]:
+                straight = self._same(e, a) or self._same(f, b)
+                if not straight and self._same(e, b) and self._same(f, a) and not self._alike(e, b):
+                    out.update({e: b, f: a})
+        return out
+
+    def _same(self, e: int, a: int) -> bool:
+        return _says_the_same(self.expected[e], self.actual[a])
+
+    def _alike(self, e: int, a: int) -> bool:
+        """Whether the columns hold the same in each row, so that either may stand for the other."""
+        fixed = list(self.found.items())
+        return self.engine.agreement(e, a, fixed) == 1.0
 
     def result(self) -> ColumnMap:
+        """Return what was found."""
         missing, extra = self.open()
         pairs = tuple(sorted(self.found.items()))
         return ColumnMap(pairs, self.how, tuple(missing), tuple(extra), self.ambiguous)
 
 
-def _paired(es: list[int], as_: list[int], agree: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
-    """As many pairs as there can be, the most agreeing tried first."""
+def best_pairs(
+    expected_indexes: Sequence[int], actual_indexes: Sequence[int], agree: dict[tuple[int, int], float]
+) -> Pairs:
+    """Return as many pairs as there can be, the most agreeing tried first."""
 
     def edges(e: int) -> list[int]:
-        found = [j for j, a in enumerate(as_) if (e, a) in agree]
-        return sorted(found, key=lambda j: -agree[e, as_[j]])
+        found = [j for j, a in enumerate(actual_indexes) if (e, a) in agree]
+        return sorted(found, key=lambda j: -agree[e, actual_indexes[j]])
 
-    return [(es[i], as_[j]) for i, j in hopcroft_karp([edges(e) for e in es], len(as_))]
+    matched = hopcroft_karp([edges(e) for e in expected_indexes], len(actual_indexes))
+    return [(expected_indexes[i], actual_indexes[j]) for i, j in matched]

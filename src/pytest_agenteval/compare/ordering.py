@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_agenteval.compare.columns import ColumnMap
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed
+from pytest_agenteval.compare.engine import ComparisonEngine
 from pytest_agenteval.compare.options import ComparisonOptions, OrderKey
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.support.column_names import find_name
@@ -30,71 +30,76 @@ def _find(names: Sequence[str], key: str) -> int | None:
     return index
 
 
-def tie_runs(engine: Any, columns: ColumnMap, order: Sequence[int] | None) -> list[range]:
-    """Runs of expected rows with equal sort keys; each row its own run where no key is known."""
+def tie_runs(engine: ComparisonEngine[Any, Any], order: Sequence[int] | None) -> list[range]:
+    """Return runs of expected rows with equal sort keys; each row its own run where no key is known."""
     size = engine.expected.row_count
-    partners = dict(columns.pairs)
-    if order is None or any(e not in partners for e in order):
+    if order is None:
         return [range(i, i + 1) for i in range(size)]
-    starts = engine.run_starts([(e, partners[e]) for e in order])
+    starts = engine.run_starts(order)
     return [range(a, b) for a, b in itertools.pairwise([*starts, size])]
 
 
-def diagnose_order(scene: DiagnosisContext) -> Diagnosis | None:
+def diagnose_order(context: DiagnosisContext[Any]) -> Diagnosis | None:
     """The words of order, in their order; without ``ordered`` only a LIMIT through a tie is one."""
-    words = (_reversed, _nulls, _limit_tie, _order) if scene.runs is not None else (_limit_tie,)
-    return next((found for word in words if (found := word(scene)) is not None), None)
+    words = (_reversed, _nulls, _limit_tie, _order) if context.runs is not None else (_limit_tie,)
+    return next((found for word in words if (found := word(context)) is not None), None)
 
 
-def _sorted_by(scene: DiagnosisContext) -> str:
-    if not scene.order:
+def _sorted_by(context: DiagnosisContext[Any]) -> str:
+    if not context.order:
         return ""
-    return f" (sorted by {listed(scene.expected.columns[e].name for e in scene.order)})"
+    return f" (sorted by {listed(context.expected.columns[e].name for e in context.order)})"
 
 
-def _reversed(scene: DiagnosisContext) -> Diagnosis | None:
-    rows = scene.expected_rows
-    if scene.actual_rows != rows or not scene.list_match(range(rows), range(rows - 1, -1, -1)):
+def _reversed(context: DiagnosisContext[Any]) -> Diagnosis | None:
+    rows = context.expected_rows
+    if context.actual_rows != rows or not context.list_match(range(rows), range(rows - 1, -1, -1)):
         return None
-    text = f"all {counted(rows, 'row')} are there, in reverse order{_sorted_by(scene)}"
+    text = f"all {counted(rows, 'row')} are there, in reverse order{_sorted_by(context)}"
     return Diagnosis("order_reversed", text, (), {"rows": rows})
 
 
-def _nulls(scene: DiagnosisContext) -> Diagnosis | None:
-    if not scene.order or not scene.matched:
+def _nulls(context: DiagnosisContext[Any]) -> Diagnosis | None:
+    if not context.order or not context.matched:
         return None
-    es, as_ = scene.without_nulls(True), scene.without_nulls(False)
-    if len(es) == scene.expected_rows or len(es) != len(as_) or not scene.list_match(es, as_):
+    expected_part, actual_part = context.without_nulls(True), context.without_nulls(False)
+    if (
+        len(expected_part) == context.expected_rows
+        or len(expected_part) != len(actual_part)
+        or not context.list_match(expected_part, actual_part)
+    ):
         return None
-    count = scene.expected_rows - len(es)
+    count = context.expected_rows - len(expected_part)
     text = f"{counted(count, 'row')} with a NULL sort key elsewhere; the other rows are in order"
     return Diagnosis("nulls_order", text, (), {"rows": count})
 
 
-def _limit_tie(scene: DiagnosisContext) -> Diagnosis | None:
-    if not scene.order or not scene.expected_rows or scene.expected_rows != scene.actual_rows:
+def _limit_tie(context: DiagnosisContext[Any]) -> Diagnosis | None:
+    if not context.order or not context.expected_rows or context.expected_rows != context.actual_rows:
         return None
-    es, as_ = scene.before_last(True), scene.before_last(False)
-    if not len(es) or len(es) != len(as_):
+    expected_part, actual_part = context.before_last(True), context.before_last(False)
+    if not len(expected_part) or len(expected_part) != len(actual_part):
         return None
-    if scene.runs is None:
-        same = scene.bag_match(es, as_)
+    if context.runs is None:
+        same = context.bag_match(expected_part, actual_part)
     else:
-        same = (not len(as_) or as_[-1] == len(as_) - 1) and scene.list_match(es, as_)
+        same = (not len(actual_part) or actual_part[-1] == len(actual_part) - 1) and context.list_match(
+            expected_part, actual_part
+        )
     if not same:
         return None
-    tied = scene.expected_rows - len(es)
+    tied = context.expected_rows - len(expected_part)
     text = (
-        f"only rows that tie with the last one{_sorted_by(scene)} differ: {counted(tied, 'row')}; "
+        f"only rows that tie with the last one{_sorted_by(context)} differ: {counted(tied, 'row')}; "
         "the LIMIT cuts through a tie"
     )
     return Diagnosis("limit_tie", text, (), {"tied": tied})
 
 
-def _order(scene: DiagnosisContext) -> Diagnosis | None:
-    if not scene.matched:
+def _order(context: DiagnosisContext[Any]) -> Diagnosis | None:
+    if not context.matched:
         return None
-    moved = scene.moved()
+    moved = context.moved()
     first = f", the first at row {moved[0] + 1}" if moved else ""
-    text = f"the same rows in another order{_sorted_by(scene)}: {len(moved):,} out of place{first}"
+    text = f"the same rows in another order{_sorted_by(context)}: {len(moved):,} out of place{first}"
     return Diagnosis("order", text, (), {"out_of_place": len(moved)})

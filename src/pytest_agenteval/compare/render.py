@@ -47,8 +47,8 @@ def _mapping(comparison: Comparison) -> list[str]:
     if comparison.matched:
         return []
     if comparison.diagnosis and comparison.diagnosis.word in _OTHER_SHAPE:
-        tied = [c for c in comparison.mapping if c.how != "likeness"]
-        loose = [c for c in comparison.mapping if c.how == "likeness"]
+        tied = [c for c in comparison.mapping if c.how != "partial_match"]
+        loose = [c for c in comparison.mapping if c.how == "partial_match"]
         expected = [*(c.expected for c in [*tied, *loose]), *comparison.missing_columns]
         actual = [*(c.actual for c in [*tied, *loose]), *comparison.extra_columns]
         return [f"expected {', '.join(expected)}", f"answered {', '.join(actual) or 'none'}"]

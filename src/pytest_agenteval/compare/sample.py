@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Any
 
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, number_of
@@ -13,14 +14,14 @@ from pytest_agenteval.compare.values.temporal import DAY, show_clock
 MOST_ROWS = 50
 
 
-def sample_rows(scene: DiagnosisContext, alignment: Alignment) -> tuple[SampleRow, ...]:
+def sample_rows(context: DiagnosisContext[Any], alignment: Alignment) -> tuple[SampleRow, ...]:
     """Differing rows first, then missing and extra ones, sharing the room that there is."""
     room = _shares(list(alignment.sizes))
     changed = alignment.changed[: room[0]]
-    columns = [scene.differ(position, changed) for position in range(len(scene.pairs))]
-    rows = [_pair(scene, *pair, [flags[i] for flags in columns]) for i, pair in enumerate(changed)]
-    rows += [_single(scene, e, True) for e in alignment.lost[: room[1]]]
-    rows += [_single(scene, a, False) for a in alignment.spare[: room[2]]]
+    columns = [context.differ(position, changed) for position in range(len(context.pairs))]
+    rows = [_pair(context, *pair, [flags[i] for flags in columns]) for i, pair in enumerate(changed)]
+    rows += [_single(context, e, True) for e in alignment.unmatched_expected[: room[1]]]
+    rows += [_single(context, a, False) for a in alignment.unmatched_actual[: room[2]]]
     return tuple(rows)
 
 
@@ -38,27 +39,27 @@ def _shares(sizes: list[int]) -> list[int]:
     return shares
 
 
-def _pair(scene: DiagnosisContext, e: int, a: int, flags: list[bool]) -> SampleRow:
+def _pair(context: DiagnosisContext[Any], e: int, a: int, flags: list[bool]) -> SampleRow:
     cells = []
     for position, differs in enumerate(flags):
-        delta = _delta(scene, position, e, a) if differs else ""
-        values = scene.value(position, e, True), scene.value(position, a, False)
+        delta = _delta(context, position, e, a) if differs else ""
+        values = context.value(position, e, True), context.value(position, a, False)
         cells.append(SampleCell(*values, differs, delta))
     return SampleRow("differs", e + 1, a + 1, tuple(cells))
 
 
-def _single(scene: DiagnosisContext, row: int, expected: bool) -> SampleRow:
-    values = [scene.value(position, row, expected) for position in range(len(scene.pairs))]
+def _single(context: DiagnosisContext[Any], row: int, expected: bool) -> SampleRow:
+    values = [context.value(position, row, expected) for position in range(len(context.pairs))]
     if expected:
         cells = tuple(SampleCell(value, None, True) for value in values)
         return SampleRow("missing", row + 1, None, cells)
     return SampleRow("extra", None, row + 1, tuple(SampleCell(None, value, True) for value in values))
 
 
-def _delta(scene: DiagnosisContext, position: int, e: int, a: int) -> str:
+def _delta(context: DiagnosisContext[Any], position: int, e: int, a: int) -> str:
     """Answered minus expected, for numbers, dates and times."""
-    kind = scene.kind(position)
-    mine, theirs = scene.cell(position, e, True), scene.cell(position, a, False)
+    kind = context.kind(position)
+    mine, theirs = context.cell(position, e, True), context.cell(position, a, False)
     if kind.numeric:
         x, y = number_of(mine), number_of(theirs)
         if x is None or y is None or any(isinstance(v, float) and abs(v) == float("inf") for v in (x, y)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic
 
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.columns import ColumnMap, map_columns
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, PythonDiagnosisContext
-from pytest_agenteval.compare.diagnosis.diagnose import diagnose
+from pytest_agenteval.compare.diagnosis.names_differ import explain
+from pytest_agenteval.compare.engine import C, ComparisonEngine, P
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.ordering import order_indexes, tie_runs
 from pytest_agenteval.compare.python_engine.engine import PythonEngine
@@ -45,14 +45,16 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
         return _compared(_array_engine(expected, actual, options), options)
 
 
-def _compared(engine: Any, options: ComparisonOptions) -> Comparison:
-    columns = map_columns(engine, options)
+def _compared(engine: ComparisonEngine[C, P], options: ComparisonOptions) -> Comparison:
+    order = order_indexes(engine.expected, options)
+    runs = tie_runs(engine, order) if options.ordered and options.duplicates == "bag" else None
+    columns = map_columns(engine, options, runs)
     if options.ordered and options.duplicates == "set":
         return _ordered_sets(engine, columns, options)
-    return _Verdict(engine, columns, options).comparison()
+    return _Verdict(engine, columns, order, runs).comparison()
 
 
-def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> Any:
+def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> ComparisonEngine[Any, Any]:
     """The plain engine for small tables (it imports no array library), the array engine for others."""
     cells = max(len(table.columns) * table.row_count for table in (expected, actual))
     if cells <= PLAIN_CELLS:
@@ -60,13 +62,15 @@ def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> An
     return _array_engine(expected, actual, options)
 
 
-def _array_engine(expected: Table, actual: Table, options: ComparisonOptions) -> Any:
+def _array_engine(expected: Table, actual: Table, options: ComparisonOptions) -> ComparisonEngine[Any, Any]:
     from pytest_agenteval.compare.array_engine.engine import ArrayEngine
 
     return ArrayEngine(expected, actual, options)
 
 
-def _ordered_sets(engine: Any, columns: ColumnMap, options: ComparisonOptions) -> Comparison:
+def _ordered_sets(
+    engine: ComparisonEngine[C, P], columns: ColumnMap, options: ComparisonOptions
+) -> Comparison:
     """A list in which repeated rows count once: the first of equal rows stays, on both sides."""
     tables = []
     for table, expected in ((engine.expected, True), (engine.actual, False)):
@@ -95,16 +99,19 @@ def _empty_answer(expected: Table, options: ComparisonOptions) -> Comparison:
     )
 
 
-class _Verdict:
+class _Verdict(Generic[C, P]):
     """The judgement on two tables whose columns are mapped."""
 
-    def __init__(self, engine: Any, columns: ColumnMap, options: ComparisonOptions) -> None:
-        self.engine, self.columns, self.options = engine, columns, options
+    def __init__(
+        self,
+        engine: ComparisonEngine[C, P],
+        columns: ColumnMap,
+        order: list[int] | None,
+        runs: list[range] | None,
+    ) -> None:
+        self.engine, self.columns, self.options = engine, columns, engine.options
         self.expected, self.actual = engine.expected, engine.actual
-        order = order_indexes(self.expected, options)
-        partners = dict(columns.pairs)
-        self.order = order if order is not None and all(e in partners for e in order) else None
-        self.runs = tie_runs(engine, columns, self.order) if options.ordered else None
+        self.order, self.runs = order, runs
 
     def comparison(self) -> Comparison:
         refusal = self._refusal()
@@ -117,52 +124,43 @@ class _Verdict:
         """Why the tables cannot be equal before a row is looked at; nao's words."""
         if not self.expected.row_count:
             return "expected is empty"
-        if self.columns.missing:
-            return f"missing columns: {sorted(self.expected.columns[e].name for e in self.columns.missing)}"
+        if self.columns.unnamed:
+            return f"missing columns: {sorted(self.expected.columns[e].name for e in self.columns.unnamed)}"
         if self.options.extra_columns == "forbid" and self.columns.extra:
             return f"extra columns: {sorted(self.actual.columns[a].name for a in self.columns.extra)}"
         if self.options.duplicates == "bag" and self.actual.row_count != self.expected.row_count:
             return f"row count: {self.actual.row_count} vs {self.expected.row_count}"
         return None
 
-    def _pairing(self) -> Any:
-        if "likeness" in self.columns.how.values():
-            return None
+    def _pairing(self) -> P:
         if self.runs is not None:
             return self.engine.pair_runs(self.columns.pairs, self.runs)
         return self.engine.pair(self.columns.pairs)
 
-    def _scene(self) -> DiagnosisContext:
-        if isinstance(self.engine, PythonEngine):
-            return PythonDiagnosisContext(self.engine, self.options, self.columns, self.runs, self.order)
-        from pytest_agenteval.compare.array_engine.context import ArrayDiagnosisContext
-
-        return ArrayDiagnosisContext(self.engine, self.options, self.columns, self.runs, self.order)
-
-    def _mapping(self) -> tuple[MappedColumn, ...]:
+    def _mapping(self, columns: ColumnMap) -> tuple[MappedColumn, ...]:
         return tuple(
             MappedColumn(
                 self.expected.columns[e].name,
                 self.actual.columns[a].name,
-                self.columns.how[e],
+                columns.how[e],
                 self.expected.columns[e].type,
             )
-            for e, a in self.columns.pairs
+            for e, a in columns.pairs
         )
 
     def _notes(self) -> tuple[str, ...]:
         ordered = self.options.order_by and not self.options.ordered
         return (ORDER_NOTE,) if ordered else ()
 
-    def _extra(self) -> tuple[str, ...]:
-        return tuple(self.actual.columns[a].name for a in self.columns.extra)
+    def _extra(self, columns: ColumnMap) -> tuple[str, ...]:
+        return tuple(self.actual.columns[a].name for a in columns.extra)
 
-    def _match(self, pairing: Any) -> Comparison:
+    def _match(self, pairing: P) -> Comparison:
         grades = LeniencyCounts(self.engine, self.columns, pairing)
-        extra = self._extra()
+        extra = self._extra(self.columns)
         parts = [word for word in (grades.word,) if word]
         parts += [f"extra columns ignored: {', '.join(extra)}"] if extra else []
-        mapping = self._mapping()
+        mapping = self._mapping(self.columns)
         return Comparison(
             True,
             f"match ({'; '.join(parts)})" if parts else "match",
@@ -175,23 +173,22 @@ class _Verdict:
         )
 
     def _failure(self, message: str) -> Comparison:
-        scene = self._scene()
-        diagnosis, alignment = diagnose(scene)
-        mapping = self._mapping()
+        context, diagnosis, alignment = explain(self.engine, self.columns, self.runs, self.order)
+        mapping = self._mapping(context.columns)
         return Comparison(
             False,
             message,
             diagnosis,
             mapping,
-            tuple(self.expected.columns[e].name for e in self.columns.missing),
-            self._extra(),
+            tuple(self.expected.columns[e].name for e in context.columns.unnamed),
+            self._extra(context.columns),
             leniencies=_renamed(mapping),
             notes=self._notes(),
             # where no column is shared there are no rows to put side by side, let alone equal ones
             counts=_counts(self.expected, self.actual, alignment if mapping else None),
-            sample=sample_rows(scene, alignment) if mapping else (),
+            sample=sample_rows(context, alignment) if mapping else (),
             keys=alignment.keys,
-            differing_columns=tuple(scene.name(i) for i in alignment.differing),
+            differing_columns=tuple(context.name(i) for i in alignment.differing),
         )
 
 
@@ -215,10 +212,10 @@ def _renamed(mapping: Sequence[MappedColumn]) -> tuple[str, ...]:
     )
 
 
-class LeniencyCounts:
+class LeniencyCounts(Generic[C, P]):
     """Which leniency the cells of a match needed."""
 
-    def __init__(self, engine: Any, columns: ColumnMap, pairing: Any) -> None:
+    def __init__(self, engine: ComparisonEngine[C, P], columns: ColumnMap, pairing: P) -> None:
         self.leniencies: list[str] = []
         self.warnings: tuple[str, ...] = ()
         worst = EXACT
@@ -230,7 +227,7 @@ class LeniencyCounts:
                 self.leniencies.append(f"`{column.name}`: taken times {factor:f} (percent: either)")
         self.word = {CLOSE: "approximate", ROUNDED: "rounded"}.get(worst, "")
 
-    def _read(self, engine: Any, pair: tuple[int, int], name: str, pairing: Any) -> int:
+    def _read(self, engine: ComparisonEngine[C, P], pair: tuple[int, int], name: str, pairing: P) -> int:
         close, rounded, small = engine.leniency(*pair, pairing)
         if rounded:
             options = engine.options.for_column(name)

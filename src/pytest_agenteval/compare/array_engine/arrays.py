@@ -109,6 +109,11 @@ class ArraySide:
     keys: ColumnKeys
     numbers: list[ToleranceNumbers]
 
+    def padded(self, count: int, rows: int) -> list[ToleranceNumbers]:
+        """Return the numbers of ``rows`` rows, filled up to ``count`` columns in which none is present."""
+        missing = range(count - len(self.numbers))
+        return [*self.numbers, *(ToleranceNumbers(np.zeros(rows), np.zeros(rows, bool)) for _ in missing)]
+
 
 @dataclass(slots=True)
 class KeyCoder:

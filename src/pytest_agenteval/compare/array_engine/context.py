@@ -1,4 +1,4 @@
-"""The scene of a large table: questions answered on arrays, one column studied on a sample."""
+"""What the diagnosis asks about large tables: answered on arrays, one column studied on a sample first."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from pytest_agenteval.compare.array_engine.arrays import (
     ToleranceNumbers,
     bits,
 )
-from pytest_agenteval.compare.array_engine.engine import ArrayEngine, run_ids
-from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher
+from pytest_agenteval.compare.array_engine.column_context import ArrayColumnContext
+from pytest_agenteval.compare.array_engine.engine import ArrayEngine
+from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher, run_ids
 from pytest_agenteval.compare.array_engine.near_pairs import close
 from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, among, distinct, hash_rows
-from pytest_agenteval.compare.diagnosis.context import (
-    DiagnosisContext,
-    PythonDiagnosisContext,
-    numbers_of,
-    sum_of,
-)
+from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, numbers_of, sum_of
+from pytest_agenteval.compare.engine import RowNumbers
+from pytest_agenteval.compare.python_engine.context import PythonDiagnosisContext
 from pytest_agenteval.compare.python_engine.engine import PythonEngine
 from pytest_agenteval.compare.values.numbers import Number
 
@@ -37,17 +36,19 @@ Rows = NDArray[np.int64]
 SAMPLE = 300
 MOST_SAMPLED = 1200
 MOST_SWAP_CELLS = 500_000
+MOST_WHOLE = 2_000_000
+"""Rows up to which a word is tried on all of them; beyond, no word of one column is said."""
 
 
-class ArrayDiagnosisContext(DiagnosisContext):
-    """A scene over arrays."""
+class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
+    """A failed comparison of arrays."""
 
     engine: ArrayEngine
-    paired: list[ArrayColumn]
 
     def _paired_rows(self) -> ArrayPairing:
         self.rows = self.engine.rows
         self._singles: dict[int, Matcher] = {}
+        self._everything: ColumnContext | None = None
         self._hashes: dict[tuple[int, ...], tuple[NDArray[np.uint64], NDArray[np.uint64]]] = {}
         matcher = self.engine.matcher(self.pairs)
         return matcher.pair_sets() if self.options.duplicates == "set" else matcher.pair(full=True)
@@ -84,7 +85,7 @@ class ArrayDiagnosisContext(DiagnosisContext):
         whole = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
         return Decimal(whole) if bool(values.any()) else None
 
-    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
+    def unknown(self, rows: RowNumbers, expected: bool) -> bool:
         """Whether any of ``rows`` of one side has no equal at all on the other side."""
         part = np.asarray(rows, np.int64)
         mine, theirs = self._both_hashes(range(len(self.paired)))
@@ -95,7 +96,7 @@ class ArrayDiagnosisContext(DiagnosisContext):
         facing = np.flatnonzero(among(other, distinct(own[part])))
         if expected:
             return bool((matcher.pair_sets(part, facing).partner[part] < 0).any())
-        return bool(len(matcher.pair_sets(facing, part).spare))
+        return bool(len(matcher.pair_sets(facing, part).unmatched_actual))
 
     def multiplied(self, times: int) -> bool:
         """Whether the answer is every expected row ``times`` times."""
@@ -124,9 +125,9 @@ class ArrayDiagnosisContext(DiagnosisContext):
         partners = dict(self.pairs)
         return [self.engine.column(e, partners[e]) for e in self.order or ()]
 
-    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+    def list_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
         """Whether these rows match as a list, ties of the sort keys free."""
-        e, a = np.asarray(es, np.int64), np.asarray(as_, np.int64)
+        e, a = np.asarray(expected_part, np.int64), np.asarray(actual_part, np.int64)
         new = np.ones(len(e), bool)
         keys = self._key_columns()
         if keys and len(e):
@@ -138,33 +139,35 @@ class ArrayDiagnosisContext(DiagnosisContext):
         ids[0][e], ids[1][a] = runs, runs
         return Matcher(self.paired, self.rows, ids).pair(e, a).matched
 
-    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+    def bag_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
         """Whether these rows match as a bag."""
-        return Matcher(self.paired, self.rows).pair(np.asarray(es), np.asarray(as_)).matched
+        return (
+            Matcher(self.paired, self.rows).pair(np.asarray(expected_part), np.asarray(actual_part)).matched
+        )
 
-    def without_nulls(self, expected: bool) -> Sequence[int]:
+    def without_nulls(self, expected: bool) -> RowNumbers:
         """Rows of a side none of whose sort keys is NULL."""
         good = np.ones(self.rows[0 if expected else 1], bool)
         for column in self._key_columns():
             classes = (column.expected if expected else column.actual).classes
             if classes is not None:
                 good &= classes != NULL_CLASS
-        return np.flatnonzero(good)  # type: ignore[return-value]
+        return np.flatnonzero(good)
 
-    def before_last(self, expected: bool) -> Sequence[int]:
+    def before_last(self, expected: bool) -> RowNumbers:
         """Rows of a side whose sort keys are not those of the last expected row."""
         keys = self._key_columns()
-        matcher = Matcher(keys, self.rows)
-        last = self.rows[0] - 1
-        tied = np.ones(self.rows[0 if expected else 1], bool)
-        for left, right in zip(matcher.left, matcher.right, strict=True):
-            for mine, theirs in ((left.values, right.values), (left.classes, right.classes)):
-                if mine is not None and theirs is not None:
-                    tied &= (mine if expected else theirs) == mine[last]
-        for column in keys:
-            for rule in column.rules:
-                tied &= (rule.expected if expected else rule.actual).floats == rule.expected.floats[last]
-        return np.flatnonzero(~tied)  # type: ignore[return-value]
+        rows, last = self.rows[0 if expected else 1], self.rows[0] - 1
+        if not expected:  # an answered key may be of another type, or rounded
+            places = np.arange(rows)
+            apart = np.zeros(rows, bool)
+            for column in keys:
+                apart |= self._differ(column, np.full(rows, last), places)
+            return np.flatnonzero(apart)
+        tied = np.ones(rows, bool)
+        for array in _arrays(keys, True):
+            tied &= array == array[last]
+        return np.flatnonzero(~tied)
 
     def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
         """Which of the row pairs differ in a column."""
@@ -174,15 +177,15 @@ class ArrayDiagnosisContext(DiagnosisContext):
         flags: list[bool] = self._differ(self.paired[position], both[:, 0], both[:, 1]).tolist()
         return flags
 
-    def _differ(self, column: ArrayColumn, es: Rows, as_: Rows) -> NDArray[np.bool_]:
+    def _differ(self, column: ArrayColumn, expected_part: Rows, actual_part: Rows) -> NDArray[np.bool_]:
         matcher = self._single(column)
-        out = np.zeros(len(es), bool)
+        out = np.zeros(len(expected_part), bool)
         for left, right in zip(matcher.left, matcher.right, strict=True):
             for mine, theirs in ((left.values, right.values), (left.classes, right.classes)):
                 if mine is not None and theirs is not None:
-                    out |= mine[es] != theirs[as_]
+                    out |= mine[expected_part] != theirs[actual_part]
         same = np.flatnonzero(~out)
-        out[same] = ~close(matcher.rules, es[same], as_[same])
+        out[same] = ~close(matcher.rules, expected_part[same], actual_part[same])
         return out
 
     def _single(self, column: ArrayColumn) -> Matcher:
@@ -224,10 +227,10 @@ class ArrayDiagnosisContext(DiagnosisContext):
         return pairs if len(pairs) * max(self.rows) <= MOST_SWAP_CELLS else []
 
     def join(
-        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
+        self, positions: Sequence[int], expected_part: RowNumbers, actual_part: RowNumbers
     ) -> list[tuple[int, int]]:
         """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
-        es, as_ = np.asarray(lost, np.int64), np.asarray(spare, np.int64)
+        es, as_ = np.asarray(expected_part, np.int64), np.asarray(actual_part, np.int64)
         mine, theirs = self._both_hashes(positions)
         _, left, right = np.intersect1d(mine[es], theirs[as_], return_indices=True)
         return list(zip(es[left].tolist(), as_[right].tolist(), strict=True))
@@ -255,17 +258,24 @@ class ArrayDiagnosisContext(DiagnosisContext):
         mixed = [h * (h >> np.uint64(7) | np.uint64(1)) for h in (mine, theirs)]
         return bool(mixed[0].sum() == mixed[1].sum())
 
-    def close_up(self, position: int) -> PythonDiagnosisContext:
-        """A plain scene over a sample of rows that belong together on both sides."""
-        es, as_ = self._sample(position)
-        tables = self.expected.take(es.tolist()), self.actual.take(as_.tolist())
+    def close_up(self, position: int) -> ColumnContext:
+        """Return a sample of rows that belong together on both sides, as Python values."""
+        if max(self.rows) <= MOST_SAMPLED and self._everything is not None:
+            return self._everything
+        expected_part, actual_part = self._sample(position)
+        tables = self.expected.take(expected_part.tolist()), self.actual.take(actual_part.tolist())
         engine = PythonEngine(*tables, self.options)
         engine.take_kinds(self.engine, [e for e, _ in self.pairs])
-        runs = None if self.runs is None else _runs_of(self._run_of[es])
-        scene = PythonDiagnosisContext(engine, self.options, self.columns, runs, self.order)
-        if len(es) < self.rows[0]:
-            scene.scope = f" looked at, of {self.rows[0]:,}"
-        return scene
+        runs = None if self.runs is None else _runs_of(self._run_of[expected_part])
+        found = PythonDiagnosisContext(engine, self.options, self.columns, runs, self.order)
+        self._everything = found if max(self.rows) <= MOST_SAMPLED else None
+        return found
+
+    def whole(self, position: int) -> ColumnContext | None:
+        """Return all rows for the study of one column; ``None`` where they are too many."""
+        if max(self.rows) <= MOST_SAMPLED:
+            return self.close_up(position)
+        return ArrayColumnContext(self) if max(self.rows) <= MOST_WHOLE else None
 
     def _sample(self, position: int) -> tuple[Rows, Rows]:
         """Rows of both sides that agree in all other columns, those that differ among them."""
@@ -276,11 +286,18 @@ class ArrayDiagnosisContext(DiagnosisContext):
             return rows, rows
         others = [i for i in range(len(self.paired)) if i != position]
         mine, theirs = self._both_hashes(others)
-        chosen = distinct(np.concatenate([distinct(mine[self.lost])[:SAMPLE], np.sort(mine)[:20]]))
-        es, as_ = np.flatnonzero(among(mine, chosen)), np.flatnonzero(among(theirs, chosen))
-        if max(len(es), len(as_)) <= MOST_SAMPLED:
-            return es, as_
-        return self._by_rank(position, es, True), self._by_rank(position, as_, False)
+        chosen = distinct(
+            np.concatenate(
+                [distinct(mine[np.asarray(self.unmatched_expected, np.int64)])[:SAMPLE], np.sort(mine)[:20]]
+            )
+        )
+        expected_part, actual_part = (
+            np.flatnonzero(among(mine, chosen)),
+            np.flatnonzero(among(theirs, chosen)),
+        )
+        if max(len(expected_part), len(actual_part)) <= MOST_SAMPLED:
+            return expected_part, actual_part
+        return self._by_rank(position, expected_part, True), self._by_rank(position, actual_part, False)
 
     @cached_property
     def _run_of(self) -> Rows:

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.array_engine.arrays import (
     ArraySide,
     ColumnKeys,
     KeyCoder,
-    ToleranceNumbers,
     bits,
 )
 from pytest_agenteval.compare.array_engine.column_search import assign
-from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher
+from pytest_agenteval.compare.array_engine.contents import (
+    ColumnContent,
+    ContentCoder,
+    content_of,
+    likely_same,
+)
+from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher, run_ids
 from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule, reach
 from pytest_agenteval.compare.array_engine.reading import read_side, read_texts
-from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, hash_rows, level
+from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, hash_rows
+from pytest_agenteval.compare.engine import Assignment, BaseEngine, Mapping
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.engine import (
-    Engine,
     factors,
     has_percent,
     structured,
@@ -36,29 +39,15 @@ from pytest_agenteval.compare.values.cells import ColumnReading
 from pytest_agenteval.compare.values.numbers import CLOSE, ROUNDED
 from pytest_agenteval.table import Table
 
+if TYPE_CHECKING:
+    from pytest_agenteval.compare.columns import ColumnMap
+    from pytest_agenteval.compare.diagnosis.context import DiagnosisContext
+
 Rows = NDArray[np.int64]
 MOST_EXACT = 20_000
 
 
-class ContentCoder(KeyCoder):
-    """Codes that depend on the key alone, so that columns read apart can be compared."""
-
-    def code(self, key: Any) -> int:
-        """A 64-bit hash of the key."""
-        return hash(key)
-
-
-@dataclass(slots=True)
-class ColumnContent:
-    """What a column holds, read by itself: a hash per cell without its numbers, and the numbers sorted."""
-
-    hashes: NDArray[np.uint64]
-    numbers: list[ToleranceNumbers]
-    print: int = 0
-    sorted: list[NDArray[np.float64]] = field(default_factory=list)
-
-
-class ArrayEngine(Engine[ArrayColumn]):
+class ArrayEngine(BaseEngine[ArrayColumn]):
     """The engine for large tables: columns stay arrays."""
 
     def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
@@ -106,7 +95,7 @@ class ArrayEngine(Engine[ArrayColumn]):
             self._matchers[key] = Matcher(columns, self.rows)
         return self._matchers[key]
 
-    def pair(self, mapping: Sequence[tuple[int, int]]) -> Any:
+    def pair(self, mapping: Mapping) -> ArrayPairing:
         """Pair the rows on these columns, as a bag or as a set."""
         if self.options.duplicates == "set":
             return self.matcher(mapping).pair_sets()
@@ -129,20 +118,13 @@ class ArrayEngine(Engine[ArrayColumn]):
         rows: list[int] = np.sort(np.unique(ids, return_index=True)[1]).tolist()
         return rows
 
-    def run_starts(self, keys: Sequence[tuple[int, int]]) -> list[int]:
-        """Where runs of equal sort keys begin in the expected table."""
+    def run_starts(self, expected_indexes: Sequence[int]) -> list[int]:
+        """Return where runs of equal sort keys begin in the expected table."""
         new = np.zeros(self.rows[0], bool)
         new[:1] = True
-        for e, a in keys:
-            column = self.column(e, a)
-            sort_key = column.expected
-            arrays: list[Any] = [sort_key.classes, sort_key.values]
-            if sort_key.texts is not None:
-                arrays[1] = np.asarray(
-                    pc.dictionary_encode(sort_key.texts.array, null_encoding="encode").indices
-                )
-            arrays += [rule.expected.floats for rule in column.rules]
-            for array in arrays:
+        for e in expected_indexes:
+            side = read_side(self.expected.values[e], self.base_reading(e), KeyCoder())
+            for array in (side.keys.classes, side.keys.values, *(n.floats for n in side.numbers)):
                 if array is not None:
                     new[1:] |= array[1:] != array[:-1]
         starts: list[int] = np.flatnonzero(new).tolist()
@@ -158,25 +140,37 @@ class ArrayEngine(Engine[ArrayColumn]):
             if reading.kind.name == "text" and self._objects:
                 data = [structured(value) for value in table.column(index)]
             side = read_side(data, own, ContentCoder())
-            self._contents[key] = _content(side, table.row_count)
+            self._contents[key] = content_of(side, table.row_count)
         return self._contents[key]
 
     def alike(self, e: int, a: int) -> bool:
-        """Whether the two columns may hold the same bag of values (a hash decides; rows confirm it)."""
-        if (e, a) in self._columns or self.options.duplicates == "set":
-            return bool(self.pair([(e, a)]).matched)
+        """Return whether two columns may hold the same bag of values (a hash decides; rows confirm it)."""
+        return bool(self.candidates([e], [a])[e])
+
+    def candidates(
+        self, expected_indexes: Sequence[int], actual_indexes: Sequence[int]
+    ) -> dict[int, list[int]]:
+        """Return for each expected column the answered ones that may hold the same bag of values.
+
+        Columns are told apart by what they hold, not pair by pair, so that wide tables stay cheap.
+        """
+        return {e: self._alike_to(e, actual_indexes) for e in expected_indexes}
+
+    def _alike_to(self, e: int, actual_indexes: Sequence[int]) -> list[int]:
         options, reading = self.options_of(e), self.base_reading(e)
-        if options.percent == "either" or (reading.kind.numeric and self.percent(a)):
-            return bool(self.pair([(e, a)]).matched)
-        mine, theirs = self.content(True, e, reading), self.content(False, a, reading)
-        if self.rows[0] != self.rows[1] or len(mine.sorted) != len(theirs.sorted):
-            return False
-        if mine.print != theirs.print:
-            return False
-        return all(
-            len(x) == len(y) and bool(np.all(np.abs(x - y) <= _bound(options, x)))
-            for x, y in zip(mine.sorted, theirs.sorted, strict=True)
-        )
+        rows = self.options.duplicates == "set" or options.percent == "either"
+        found: list[int] = []
+        asked: list[int] = []
+        for a in actual_indexes:
+            if rows or (e, a) in self._columns or (reading.kind.numeric and self.percent(a)):
+                found += [a] if self.pair([(e, a)]).matched else []
+            else:
+                asked.append(a)
+        if asked and self.rows[0] == self.rows[1]:
+            mine = self.content(True, e, reading)
+            theirs = [(a, self.content(False, a, reading)) for a in asked]
+            found += [a for a, same in zip(asked, likely_same(mine, theirs, options), strict=True) if same]
+        return sorted(found, key=actual_indexes.index) if rows else sorted(found)
 
     def percent(self, a: int) -> bool:
         """Whether an answered column holds cells with %, which a factor may still bring together."""
@@ -184,16 +178,31 @@ class ArrayEngine(Engine[ArrayColumn]):
             self._percents[a] = has_percent(self.actual.values[a])
         return self._percents[a]
 
-    def agreement(self, e: int, a: int) -> float:
-        """The share of rows in which the two columns agree, as bags (of two rows at least)."""
+    def agreement(self, e: int, a: int, fixed: Mapping = ()) -> float:
+        """Return the share (0 to 1) of rows that agree in ``fixed`` and these two columns, as bags."""
         rows = max(min(self.rows), min(2, max(self.rows)), 1)
+        if fixed:
+            pairing = Matcher([self.column(*pair) for pair in (*fixed, (e, a))], self.rows).pair(full=True)
+            return int((pairing.partner >= 0).sum()) / rows
         return _hits(self.column(e, a), self.rows) / rows
 
     def assign(
-        self, fixed: Sequence[tuple[int, int]], es: Sequence[int], as_: Sequence[int]
-    ) -> tuple[list[tuple[int, int]] | None, bool]:
-        """An injective assignment of answered columns under which whole rows agree."""
-        return assign(self, fixed, es, as_)
+        self,
+        fixed: Mapping,
+        expected_indexes: Sequence[int],
+        actual_indexes: Sequence[int],
+        runs: Sequence[range] | None = None,
+    ) -> Assignment:
+        """Find answered columns for expected ones by value, under which whole rows agree."""
+        return assign(self, fixed, expected_indexes, actual_indexes, runs)
+
+    def diagnosis_context(
+        self, columns: ColumnMap, runs: Sequence[range] | None, order: Sequence[int] | None
+    ) -> DiagnosisContext[ArrayColumn]:
+        """Return what the diagnosis asks about a failed comparison."""
+        from pytest_agenteval.compare.array_engine.context import ArrayDiagnosisContext
+
+        return ArrayDiagnosisContext(self, self.options, columns, runs, order)
 
     def leniency(self, e: int, a: int, pairing: ArrayPairing) -> tuple[int, int, int]:
         """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
@@ -202,27 +211,12 @@ class ArrayEngine(Engine[ArrayColumn]):
             if not rule.differed:
                 continue
             rows = np.flatnonzero(pairing.partner >= 0)
-            es = rows if rule.expected.present is None else rows[rule.expected.present[rows]]
-            grades = rule.grade(es, pairing.partner[es])
+            expected_indexes = rows if rule.expected.present is None else rows[rule.expected.present[rows]]
+            grades = rule.grade(expected_indexes, pairing.partner[expected_indexes])
             close += int((grades == CLOSE).sum())
             rounded += int((grades == ROUNDED).sum())
-            small += int((np.abs(rule.expected.floats[es[grades == ROUNDED]]) < 1).sum())
+            small += int((np.abs(rule.expected.floats[expected_indexes[grades == ROUNDED]]) < 1).sum())
         return close, rounded, small
-
-
-def _content(side: ArraySide, rows: int) -> ColumnContent:
-    hashes = hash_rows([level(side.keys, True, True, rows)], rows)
-    # a column of NULLs alone holds no number, whichever way it was read
-    numbers = [n for n in side.numbers if n.present is None or bool(n.present.any())]
-    ordered = [np.sort(n.floats if n.present is None else n.floats[n.present]) for n in numbers]
-    mixed = hashes * np.uint64(0xD1342543DE82EF95)
-    mixed ^= mixed >> np.uint64(31)
-    return ColumnContent(hashes, numbers, int(mixed.sum(dtype=np.uint64)), ordered)
-
-
-def _bound(options: Any, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    empty = ToleranceNumbers(x)
-    return reach(ArrayNumberRule(options, empty, empty).base, x)
 
 
 def _paired(
@@ -232,24 +226,9 @@ def _paired(
     integer = reading.kind.name == "integer"
     rules = tuple(
         ArrayNumberRule(options, x, y, integer)
-        for x, y in zip(_padded(left, count, rows[0]), _padded(right, count, rows[1]), strict=True)
+        for x, y in zip(left.padded(count, rows[0]), right.padded(count, rows[1]), strict=True)
     )
     return ArrayColumn(left.keys, right.keys, rules)
-
-
-def _padded(side: ArraySide, count: int, rows: int) -> list[ToleranceNumbers]:
-    nothing = [
-        ToleranceNumbers(np.zeros(rows), np.zeros(rows, bool)) for _ in range(count - len(side.numbers))
-    ]
-    return [*side.numbers, *nothing]
-
-
-def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
-    """The run each row position belongs to; answered rows past the end have runs of their own."""
-    ids = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
-    longest = max(rows)
-    both = np.concatenate([ids, np.arange(len(runs), len(runs) + longest - len(ids))]).astype(np.int64)
-    return both[: rows[0]], both[: rows[1]]
 
 
 def _hits(column: ArrayColumn, rows: tuple[int, int]) -> int:

@@ -33,15 +33,15 @@ Ids = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 @dataclass(slots=True)
 class ArrayPairing:
-    """``partner[e]`` is the answered row of expected row e, or -1; ``spare`` answered rows are left over."""
+    """``partner[e]`` is the answered row of expected row e, or -1; ``unmatched_actual`` are left over."""
 
     partner: Rows
-    spare: Rows
+    unmatched_actual: Rows
     matched: bool
     exhausted: bool = False
 
     @property
-    def lost(self) -> Rows:
+    def unmatched_expected(self) -> Rows:
         """Expected rows without a partner."""
         return np.flatnonzero(self.partner < 0)
 
@@ -57,11 +57,11 @@ class _Sorted:
     same: bool
 
     @classmethod
-    def of(cls, ids: Ids, es: Rows | None, as_: Rows | None) -> _Sorted:
+    def of(cls, ids: Ids, expected_part: Rows | None, actual_part: Rows | None) -> _Sorted:
         """Sort rows (``None``: all) by their ids."""
         e, a = (
             np.argsort(side) if rows is None else rows[np.argsort(side[rows])]
-            for side, rows in zip(ids, (es, as_), strict=True)
+            for side, rows in zip(ids, (expected_part, actual_part), strict=True)
         )
         own, others = ids[0][e], ids[1][a]
         return cls(e, a, own, others, bool(np.array_equal(own, others)))
@@ -89,10 +89,10 @@ class Matcher:
             self._ids = hash_rows(self.left, self.rows[0]), hash_rows(self.right, self.rows[1])
         return self._ids
 
-    def _ordered(self, es: Rows | None, as_: Rows | None) -> _Sorted:
+    def _ordered(self, expected_part: Rows | None, actual_part: Rows | None) -> _Sorted:
         """Rows of both sides sorted by their hashes (kept for all rows)."""
-        if es is not None or as_ is not None:
-            return _Sorted.of(self.ids(), es, as_)
+        if expected_part is not None or actual_part is not None:
+            return _Sorted.of(self.ids(), expected_part, actual_part)
         if self._all is None:
             self._all = _Sorted.of(self.ids(), None, None)
         return self._all
@@ -100,32 +100,42 @@ class Matcher:
     def _given(self, rows: Rows | None, side: int) -> Rows:
         return np.arange(self.rows[side]) if rows is None else rows
 
-    def pair(self, es: Rows | None = None, as_: Rows | None = None, full: bool = False) -> ArrayPairing:
+    def pair(
+        self, expected_part: Rows | None = None, actual_part: Rows | None = None, full: bool = False
+    ) -> ArrayPairing:
         """Pair the rows. Without ``full`` the work ends as soon as no perfect pairing can exist."""
         partner = np.full(self.rows[0], -1, np.int64)
-        sizes = [n if rows is None else len(rows) for rows, n in zip((es, as_), self.rows, strict=True)]
+        sizes = [
+            n if rows is None else len(rows)
+            for rows, n in zip((expected_part, actual_part), self.rows, strict=True)
+        ]
         if sizes[0] != sizes[1] and not full:
-            return ArrayPairing(partner, self._given(as_, 1), False)
+            return ArrayPairing(partner, self._given(actual_part, 1), False)
         ids = self.ids()
-        if not full and es is None and as_ is None and ids[0].sum() != ids[1].sum():
+        if not full and expected_part is None and actual_part is None and ids[0].sum() != ids[1].sum():
             return ArrayPairing(partner, self._given(None, 1), False)
-        ordered = self._ordered(es, as_)
-        es, as_ = self._given(es, 0), self._given(as_, 1)
-        if ordered.same and not self._equal(ordered.e, ordered.a):
-            ordered = _Sorted.of(exact_ids(self.left, self.right, self.rows), es, as_)
+        ordered = self._ordered(expected_part, actual_part)
+        expected_part, actual_part = self._given(expected_part, 0), self._given(actual_part, 1)
+        if ordered.same and not self.agree(ordered.e, ordered.a):
+            ordered = _Sorted.of(exact_ids(self.left, self.right, self.rows), expected_part, actual_part)
         same = ordered.same
         if not same and not full:
-            return ArrayPairing(partner, as_, False)
+            return ArrayPairing(partner, actual_part, False)
         done = self._pair_groups(ordered, partner, full)
         if not done:
-            return ArrayPairing(np.full(self.rows[0], -1, np.int64), as_, False, self.exhausted)
-        if same and not self.exhausted and len(es) == self.rows[0] and bool((partner >= 0).all()):
+            return ArrayPairing(np.full(self.rows[0], -1, np.int64), actual_part, False, self.exhausted)
+        if same and not self.exhausted and len(expected_part) == self.rows[0] and bool((partner >= 0).all()):
             return ArrayPairing(partner, np.zeros(0, np.int64), True)
         used = np.zeros(self.rows[1], bool)
         used[partner[partner >= 0]] = True
-        spare = as_[~used[as_]]
-        matched = same and not len(spare) and bool((partner[es] >= 0).all()) and not self.exhausted
-        return ArrayPairing(partner, np.sort(spare), matched, self.exhausted)
+        unmatched_actual = actual_part[~used[actual_part]]
+        matched = (
+            same
+            and not len(unmatched_actual)
+            and bool((partner[expected_part] >= 0).all())
+            and not self.exhausted
+        )
+        return ArrayPairing(partner, np.sort(unmatched_actual), matched, self.exhausted)
 
     def _pair_singles(self, e: Rows, a: Rows, partner: Rows, full: bool) -> bool:
         """Rows whose exact part is unique on either side: a number that does not fit is final."""
@@ -144,8 +154,8 @@ class Matcher:
         a = np.flatnonzero(order >= 0)
         return order[a], a
 
-    def _equal(self, e: Rows, a: Rows) -> bool:
-        """Whether all exact parts agree along two orders of rows."""
+    def agree(self, e: Rows, a: Rows) -> bool:
+        """Return whether all exact parts agree along two orders of rows."""
         e, a = self._straight(e, a)
         for one, two in zip(self.left, self.right, strict=True):
             if one.texts is not None and two.texts is not None:
@@ -187,44 +197,52 @@ class Matcher:
             full,
         )
 
-    def pair_sets(self, es: Rows | None = None, as_: Rows | None = None) -> ArrayPairing:
+    def pair_sets(self, expected_part: Rows | None = None, actual_part: Rows | None = None) -> ArrayPairing:
         """Pair as sets: each row needs an equal one on the other side, counts are not looked at."""
-        es = np.arange(self.rows[0]) if es is None else es
-        as_ = np.arange(self.rows[1]) if as_ is None else as_
+        expected_part = np.arange(self.rows[0]) if expected_part is None else expected_part
+        actual_part = np.arange(self.rows[1]) if actual_part is None else actual_part
         partner = np.full(self.rows[0], -1, np.int64)
         reached = np.zeros(self.rows[1], bool)
-        ids_e, ids_a = self._numbered(es, as_)
+        ids_e, ids_a = self._numbered(expected_part, actual_part)
         if not self.rules:
-            known, at = np.unique(ids_a[as_], return_index=True)
-            place = np.clip(np.searchsorted(known, ids_e[es]), 0, max(len(known) - 1, 0))
-            hit = known[place] == ids_e[es] if len(known) else np.zeros(len(es), bool)
-            partner[es[hit]] = as_[at[place[hit]]]
-            reached[as_] = among(ids_a[as_], distinct(ids_e[es]))
-        elif len(es) and len(as_):
-            self._reach_sets(ids_e, ids_a, es, as_, partner, reached)
-        spare = as_[~reached[as_]]
-        matched = not len(spare) and bool((partner[es] >= 0).all()) and not self.exhausted
-        return ArrayPairing(partner, spare, matched, self.exhausted)
+            known, at = np.unique(ids_a[actual_part], return_index=True)
+            place = np.clip(np.searchsorted(known, ids_e[expected_part]), 0, max(len(known) - 1, 0))
+            hit = known[place] == ids_e[expected_part] if len(known) else np.zeros(len(expected_part), bool)
+            partner[expected_part[hit]] = actual_part[at[place[hit]]]
+            reached[actual_part] = among(ids_a[actual_part], distinct(ids_e[expected_part]))
+        elif len(expected_part) and len(actual_part):
+            self._reach_sets(ids_e, ids_a, expected_part, actual_part, partner, reached)
+        unmatched_actual = actual_part[~reached[actual_part]]
+        matched = (
+            not len(unmatched_actual) and bool((partner[expected_part] >= 0).all()) and not self.exhausted
+        )
+        return ArrayPairing(partner, unmatched_actual, matched, self.exhausted)
 
-    def _numbered(self, es: Rows, as_: Rows) -> tuple[Rows, Rows]:
+    def _numbered(self, expected_part: Rows, actual_part: Rows) -> tuple[Rows, Rows]:
         """Small ids per row, equal where the hashes of the exact parts are."""
         hashes = self.ids()
         out = [np.zeros(n, np.int64) for n in self.rows]
-        both = np.concatenate([hashes[0][es], hashes[1][as_]])
+        both = np.concatenate([hashes[0][expected_part], hashes[1][actual_part]])
         ids = np.unique(both, return_inverse=True)[1]
-        out[0][es], out[1][as_] = ids[: len(es)], ids[len(es) :]
+        out[0][expected_part], out[1][actual_part] = ids[: len(expected_part)], ids[len(expected_part) :]
         return out[0], out[1]
 
     def _reach_sets(
-        self, ids_e: Rows, ids_a: Rows, es: Rows, as_: Rows, partner: Rows, reached: NDArray[np.bool_]
+        self,
+        ids_e: Rows,
+        ids_a: Rows,
+        expected_part: Rows,
+        actual_part: Rows,
+        partner: Rows,
+        reached: NDArray[np.bool_],
     ) -> None:
         """Mark every row that has a near one of the same exact part on the other side."""
-        edges = near_pairs(self.rules, ids_e[es], es, ids_a[as_], as_)
+        edges = near_pairs(self.rules, ids_e[expected_part], expected_part, ids_a[actual_part], actual_part)
         if edges is None:
             self.exhausted = True
             return
-        partner[es[edges[0]]] = as_[edges[1]]
-        reached[as_[edges[1]]] = True
+        partner[expected_part[edges[0]]] = actual_part[edges[1]]
+        reached[actual_part[edges[1]]] = True
 
     @staticmethod
     def _pair_in_order(
@@ -293,6 +311,14 @@ class Matcher:
         return full or len(pairs_e) == len(e)
 
 
+def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
+    """The run each row position belongs to; answered rows past the end have runs of their own."""
+    ids = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+    longest = max(rows)
+    both = np.concatenate([ids, np.arange(len(runs), len(runs) + longest - len(ids))]).astype(np.int64)
+    return both[: rows[0]], both[: rows[1]]
+
+
 def _groups(ordered: NDArray[np.uint64]) -> tuple[Rows, Rows, NDArray[np.uint64]]:
     """Where the runs of equal ids begin in a sorted array, how long they are, and their ids."""
     new = np.ones(len(ordered), bool)
@@ -307,7 +333,9 @@ def _unique(ordered: NDArray[np.uint64]) -> bool:
 
 
 def _found(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> tuple[Rows, NDArray[np.bool_]]:
-    """Where ids stand among ``others`` (sorted, without repeats, not empty), and which of them do."""
+    """Where ids stand among ``others`` (sorted, without repeats), and which of them do."""
+    if not len(others):
+        return np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
     at = np.searchsorted(others, ids)
     np.minimum(at, len(others) - 1, out=at)
     return at, others[at] == ids

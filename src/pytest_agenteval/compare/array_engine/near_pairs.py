@@ -16,24 +16,26 @@ CHUNK = 2_000_000
 GRADED = 16_000
 
 
-def close(rules: Sequence[ArrayNumberRule], es: Rows, as_: Rows, stop: bool = False) -> NDArray[np.bool_]:
+def close(
+    rules: Sequence[ArrayNumberRule], expected_part: Rows, actual_part: Rows, stop: bool = False
+) -> NDArray[np.bool_]:
     """Which pairs of rows (of equal exact parts) agree in all numbers."""
-    good = np.ones(len(es), bool)
-    if len(es) > GRADED and rules:
-        for start in range(0, len(es), GRADED):
+    good = np.ones(len(expected_part), bool)
+    if len(expected_part) > GRADED and rules:
+        for start in range(0, len(expected_part), GRADED):
             part = slice(start, start + GRADED)
-            good[part] = close(rules, es[part], as_[part], stop)
+            good[part] = close(rules, expected_part[part], actual_part[part], stop)
             if stop and not good[part].all():
                 break
         return good
     for rule in rules:
         held = rule.expected.present
         # where nearly all rows are still good, picking those would cost more than it saves
-        if held is None and np.count_nonzero(good) * 8 > len(es) * 7:
-            good &= rule.grade(es, as_, stop) != NO
+        if held is None and np.count_nonzero(good) * 8 > len(expected_part) * 7:
+            good &= rule.grade(expected_part, actual_part, stop) != NO
         else:
-            live = np.flatnonzero(good if held is None else good & held[es])
-            good[live] = rule.grade(es[live], as_[live], stop) != NO
+            live = np.flatnonzero(good if held is None else good & held[expected_part])
+            good[live] = rule.grade(expected_part[live], actual_part[live], stop) != NO
         if stop and not good.all():
             break
     return good

@@ -83,11 +83,11 @@ class ArrayNumberRule:
         sizes = np.abs(values[values != 0])
         return bool(np.all(sizes < 0.5 * 10.0**-decimals * (1 - 1e-12)))
 
-    def grade(self, es: Rows, as_: Rows, stop: bool = False) -> LeniencyCounts:
+    def grade(self, expected_part: Rows, actual_part: Rows, stop: bool = False) -> LeniencyCounts:
         """Grades of pairs of rows that hold numbers. ``stop``: once one is NO, others may be NO too."""
-        x, y = self.expected.floats[es], self.actual.floats[as_]
-        grades = np.zeros(len(es), np.uint8)
-        unequal = np.flatnonzero(self._unequal(es, as_, x, y))
+        x, y = self.expected.floats[expected_part], self.actual.floats[actual_part]
+        grades = np.zeros(len(expected_part), np.uint8)
+        unequal = np.flatnonzero(self._unequal(expected_part, actual_part, x, y))
         if not len(unequal):
             return grades
         self.differed = True
@@ -103,15 +103,17 @@ class ArrayNumberRule:
         todo = np.flatnonzero(unsure | ~near)
         if len(todo):
             part = unequal[todo]
-            graded = self._rounding(es[part], as_[part], x[todo], y[todo], gap[todo], unsure[todo], stop)
+            graded = self._rounding(
+                expected_part[part], actual_part[part], x[todo], y[todo], gap[todo], unsure[todo], stop
+            )
             grades[part] = graded
         return grades
 
-    def _unequal(self, es: Rows, as_: Rows, x: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _unequal(self, expected_part: Rows, actual_part: Rows, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Where the numbers differ, exactly where both sides hold exact ones."""
         mine, theirs = self.expected, self.actual
         if mine.scaled is not None and theirs.scaled is not None:
-            left, right = mine.scaled[es], theirs.scaled[as_]
+            left, right = mine.scaled[expected_part], theirs.scaled[actual_part]
             if mine.scale == theirs.scale:
                 return np.asarray(left != right)
             scale = max(mine.scale, theirs.scale)
@@ -122,7 +124,7 @@ class ArrayNumberRule:
         unequal = np.asarray(x != y)
         if self._exact:
             for row in np.flatnonzero(~unequal):
-                one_number, another = mine.at(int(es[row])), theirs.at(int(as_[row]))
+                one_number, another = mine.at(int(expected_part[row])), theirs.at(int(actual_part[row]))
                 unequal[row] = (
                     one_number != another
                     and not isinstance(one_number, float)
@@ -144,14 +146,21 @@ class ArrayNumberRule:
         )
 
     def _rounding(
-        self, es: Rows, as_: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], stop: bool
+        self,
+        expected_part: Rows,
+        actual_part: Rows,
+        x: Floats,
+        y: Floats,
+        gap: Floats,
+        unsure: NDArray[np.bool_],
+        stop: bool,
     ) -> LeniencyCounts:
         """Grades of pairs that failed rule 1 (or lie too near its edge to tell)."""
-        out = np.full(len(es), NO, np.uint8)
+        out = np.full(len(expected_part), NO, np.uint8)
         base = self.base
         open_ = unsure | (gap <= _within(base, x, y)) if self.rounds else unsure
         rows = np.flatnonzero(open_)
-        if stop and len(rows) < len(es):
+        if stop and len(rows) < len(expected_part):
             return out
         if self.rounds:
             decide = self._decide if base.significant is None else self._decide_significant
@@ -159,7 +168,7 @@ class ArrayNumberRule:
             if (
                 stop
                 and len(rows)
-                and bool(np.any(out[np.flatnonzero(~np.isin(np.arange(len(es)), rows))] == NO))
+                and bool(np.any(out[np.flatnonzero(~np.isin(np.arange(len(expected_part)), rows))] == NO))
             ):
                 return out
         if len(rows):
@@ -167,7 +176,9 @@ class ArrayNumberRule:
             first, back = self._distinct(x[rows], y[rows])
             grades = np.full(len(first), NO, np.uint8)
             for at, row in enumerate(rows[first].tolist()):
-                grades[at] = self._graded(rule, self.expected.at(es[row]), self.actual.at(as_[row]))
+                grades[at] = self._graded(
+                    rule, self.expected.at(expected_part[row]), self.actual.at(actual_part[row])
+                )
                 if stop and grades[at] == NO:
                     break
             out[rows] = grades[back]

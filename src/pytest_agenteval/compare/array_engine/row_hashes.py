@@ -31,10 +31,10 @@ _ODD = [np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB
 def hash_rows(keys: Sequence[ColumnKeys], rows: int) -> NDArray[np.uint64]:
     """64 bits per row over the exact parts of its cells (in blocks that stay in the cache)."""
     out = np.full(rows, np.uint64(0x243F6A8885A308D3))
-    spare = np.empty(BLOCK, np.uint64)
+    buffer = np.empty(BLOCK, np.uint64)
     for start in range(0, rows, BLOCK):
         block = out[start : start + BLOCK]
-        work = spare[: len(block)]
+        work = buffer[: len(block)]
         for key in keys:
             if key.values is not None:
                 np.multiply(key.values[start : start + BLOCK].view(np.uint64), _ODD[0], out=work)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Generic
 
 from pytest_agenteval.compare.columns import ColumnMap
+from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
+from pytest_agenteval.compare.engine import C, ComparisonEngine, RowNumbers, RowPairing
 from pytest_agenteval.compare.options import ComparisonOptions
-from pytest_agenteval.compare.python_engine.engine import PythonEngine, exactly
-from pytest_agenteval.compare.python_engine.matching import (
-    PairedColumn,
-    Pairing,
-    pair_all,
-    pair_bag,
-    pair_list,
-    pair_set,
-)
 from pytest_agenteval.compare.values.canonical import label
 from pytest_agenteval.compare.values.cells import NUMBER, Cell, Unreadable, read_cell
-from pytest_agenteval.compare.values.numbers import NO, Number, as_float
+from pytest_agenteval.compare.values.numbers import Number, as_float
 from pytest_agenteval.compare.values.sql_types import Kind
 from pytest_agenteval.support.scalars import is_null, plain
 from pytest_agenteval.table import Table, arrow_value
@@ -29,40 +22,43 @@ MOST_LABELS = 300
 MANY_COLUMNS = 60
 
 
-class DiagnosisContext(ABC):
-    """One failed comparison: what both the plain and the array scene know.
+class DiagnosisContext(ABC, Generic[C]):
+    """One failed comparison: what the diagnosis asks of either engine's tables.
 
     ``runs`` are the tie runs of an ordered comparison, else ``None``. ``order`` are the expected
-    indexes of the sort keys, ``None`` where they are not known. ``lost`` are expected rows without
-    a partner, ``spare`` answered ones, as bags.
+    indexes of the sort keys, ``None`` where they are not known. ``unmatched_expected`` are expected
+    rows without a partner, ``unmatched_actual`` answered ones, as bags.
     """
+
+    hands_over = False
+    """Whether an engine for larger tables takes over where the work becomes too much."""
 
     def __init__(
         self,
-        engine: Any,
+        engine: ComparisonEngine[C, Any],
         options: ComparisonOptions,
         columns: ColumnMap,
         runs: Sequence[range] | None = None,
         order: Sequence[int] | None = None,
     ) -> None:
-        self.engine, self.options, self.columns = engine, options, columns
+        self.engine: ComparisonEngine[C, Any] = engine
+        self.options, self.columns = options, columns
         self.runs, self.order = runs, order
         self.expected: Table = engine.expected
         self.actual: Table = engine.actual
         self.expected_rows: int = engine.expected.row_count
         self.actual_rows: int = engine.actual.row_count
         self.pairs = list(columns.pairs)
-        self.paired: list[Any] = [engine.column(e, a) for e, a in self.pairs]
-        self.scope = ""
+        self.paired: list[C] = [engine.column(e, a) for e, a in self.pairs]
         self.key: Any = ...  # the positions of a unique key, once they were looked for
         bag = self._paired_rows()
-        self.lost: Sequence[int] = bag.lost
-        self.spare: Sequence[int] = bag.spare
+        self.unmatched_expected: RowNumbers = bag.unmatched_expected
+        self.unmatched_actual: RowNumbers = bag.unmatched_actual
         self.matched: bool = bag.matched
         self.exhausted: bool = bag.exhausted
 
     @abstractmethod
-    def _paired_rows(self) -> Any:
+    def _paired_rows(self) -> RowPairing:
         """All rows paired on all mapped columns, as far as they can be."""
         ...
 
@@ -88,7 +84,7 @@ class DiagnosisContext(ABC):
         return read_cell(self.value(position, row, expected), reading)
 
     @abstractmethod
-    def match(self, columns: Sequence[Any]) -> bool:
+    def match(self, columns: Sequence[C]) -> bool:
         """Whether the tables would match with these columns."""
         ...
 
@@ -96,13 +92,13 @@ class DiagnosisContext(ABC):
         """Whether the tables match when one column is left out: it alone is to blame."""
         return self.match(self.rest(position))
 
-    def rest(self, position: int) -> list[Any]:
+    def rest(self, position: int) -> list[C]:
         """All mapped columns but the one at ``position``."""
         return [column for i, column in enumerate(self.paired) if i != position]
 
     def loose(self) -> tuple[list[int], list[int]]:
         """Columns on either side that no name, alias or position ties together."""
-        free = [(e, a) for e, a in self.pairs if self.columns.how[e] in ("value", "likeness")]
+        free = [(e, a) for e, a in self.pairs if self.columns.how[e] in ("value", "partial_match")]
         return [*(e for e, _ in free), *self.columns.missing], [*(a for _, a in free), *self.columns.extra]
 
     def labels(self, expected: bool, index: int) -> set[str]:
@@ -117,7 +113,7 @@ class DiagnosisContext(ABC):
         ...
 
     @abstractmethod
-    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
+    def unknown(self, rows: RowNumbers, expected: bool) -> bool:
         """Whether any of ``rows`` of one side has no equal at all on the other side."""
         ...
 
@@ -137,22 +133,22 @@ class DiagnosisContext(ABC):
         ...
 
     @abstractmethod
-    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+    def list_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
         """Whether these rows match as a list, ties of the sort keys free."""
         ...
 
     @abstractmethod
-    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
+    def bag_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
         """Whether these rows match as a bag."""
         ...
 
     @abstractmethod
-    def without_nulls(self, expected: bool) -> Sequence[int]:
+    def without_nulls(self, expected: bool) -> RowNumbers:
         """Rows of a side none of whose sort keys is NULL."""
         ...
 
     @abstractmethod
-    def before_last(self, expected: bool) -> Sequence[int]:
+    def before_last(self, expected: bool) -> RowNumbers:
         """Rows of a side whose sort keys are not those of the last expected row."""
         ...
 
@@ -177,7 +173,7 @@ class DiagnosisContext(ABC):
 
     @abstractmethod
     def join(
-        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
+        self, positions: Sequence[int], expected_part: RowNumbers, actual_part: RowNumbers
     ) -> list[tuple[int, int]]:
         """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
         ...
@@ -193,143 +189,17 @@ class DiagnosisContext(ABC):
         ...
 
     @abstractmethod
-    def close_up(self, position: int) -> PythonDiagnosisContext:
-        """A plain scene in which one column can be studied value by value."""
+    def close_up(self, position: int) -> ColumnContext:
+        """Return a part of the tables in which one column can be studied value by value."""
         ...
 
+    @abstractmethod
+    def whole(self, position: int) -> ColumnContext | None:
+        """Return all rows for the study of one column: what is said of it must hold for all of them.
 
-class PythonDiagnosisContext(DiagnosisContext):
-    """A scene over Python values; small tables, and samples of large ones."""
-
-    engine: PythonEngine
-    paired: list[PairedColumn]
-
-    def _paired_rows(self) -> Pairing:
-        return pair_all(self.paired, self.options, *self.engine.rows, self.engine.work)
-
-    def raw(self, position: int) -> tuple[list[Any], list[Any]]:
-        """The values of the mapped column at ``position`` as they came, expected and answered."""
-        e, a = self.pairs[position]
-        return self.engine.raw(True, e), self.engine.raw(False, a)
-
-    def match(self, columns: Sequence[PairedColumn]) -> bool:
-        """Whether the tables would match with these columns."""
-        if self.runs is None:
-            return pair_all(
-                columns, self.options, self.expected_rows, self.actual_rows, self.engine.work
-            ).matched
-        sizes = self.actual_rows, self.expected_rows
-        return sizes[0] == sizes[1] and pair_list(columns, self.runs, *sizes, self.engine.work).matched
-
-    def agrees_with(self, position: int, column: PairedColumn) -> bool:
-        """Whether the tables match when one column is replaced."""
-        columns = list(self.paired)
-        columns[position] = column
-        return self.match(columns)
-
-    def total(self, position: int, expected: bool) -> Number | None:
-        """The sum of a numeric column; ``None`` where it holds no number but 0."""
-        column = self.paired[position]
-        return sum_of(numbers_of(column.expected if expected else column.actual))
-
-    def unknown(self, rows: Sequence[int], expected: bool) -> bool:
-        """Whether any of ``rows`` of one side has no equal at all on the other side."""
-        size = self.expected_rows
-        if expected:
-            pairing = pair_set(self.paired, rows, range(self.actual_rows), size, self.engine.work)
-            return any(pairing.partner[e] < 0 for e in rows)
-        return bool(pair_set(self.paired, range(size), rows, size, self.engine.work).spare)
-
-    def multiplied(self, times: int) -> bool:
-        """Whether the answer is every expected row ``times`` times."""
-        columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in self.paired]
-        size = self.expected_rows * times
-        return pair_bag(columns, range(size), range(self.actual_rows), size, self.engine.work).matched
-
-    def same_sets(self) -> bool:
-        """Whether both sides hold the same distinct rows."""
-        size = self.expected_rows
-        return pair_set(self.paired, range(size), range(self.actual_rows), size, self.engine.work).matched
-
-    def distinct(self, expected: bool) -> int:
-        """How many different rows a side holds (numbers compared exactly)."""
-        sides = [c.expected if expected else c.actual for c in self.paired]
-        rows = range(self.expected_rows if expected else self.actual_rows)
-        return len({tuple([exactly(side[row]) for side in sides]) for row in rows})
-
-    def keys(self) -> list[PairedColumn]:
-        """The columns of the sort keys."""
-        partners = dict(self.pairs)
-        return [self.engine.column(e, partners[e]) for e in self.order or ()]
-
-    def list_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
-        """Whether these rows match as a list, ties of the sort keys free."""
-        keys, runs, start = self.keys(), [], 0
-        for row in range(1, len(es) + 1):
-            if row == len(es) or not keys or any(k.expected[es[row]] != k.expected[es[start]] for k in keys):
-                runs.append(range(start, row))
-                start = row
-        columns = [
-            PairedColumn([c.expected[i] for i in es], [c.actual[i] for i in as_], c.rule) for c in self.paired
-        ]
-        return pair_list(columns, runs, len(as_), len(es), self.engine.work).matched
-
-    def bag_match(self, es: Sequence[int], as_: Sequence[int]) -> bool:
-        """Whether these rows match as a bag."""
-        return pair_bag(self.paired, es, as_, self.expected_rows, self.engine.work).matched
-
-    def without_nulls(self, expected: bool) -> Sequence[int]:
-        """Rows of a side none of whose sort keys is NULL."""
-        sides = [k.expected if expected else k.actual for k in self.keys()]
-        rows = range(self.expected_rows if expected else self.actual_rows)
-        return [row for row in rows if all(side[row][0] is not None for side in sides)]
-
-    def before_last(self, expected: bool) -> Sequence[int]:
-        """Rows of a side whose sort keys are not those of the last expected row."""
-        keys = self.keys()
-        last = [key.expected[self.expected_rows - 1] for key in keys]
-        sides = [k.expected if expected else k.actual for k in keys]
-        rows = range(self.expected_rows if expected else self.actual_rows)
-        return [row for row in rows if [side[row] for side in sides] != last]
-
-    def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
-        """Which of the row pairs differ in a column."""
-        column = self.paired[position]
-        return [column.grade(e, a) == NO for e, a in pairs]
-
-    def moved(self) -> list[int]:
-        """Rows that differ from the row at the same place (both sides have as many)."""
-        rows = range(self.expected_rows)
-        return [row for row in rows if any(column.grade(row, row) == NO for column in self.paired)]
-
-    def _codes(self, positions: Sequence[int], expected: bool, rows: Sequence[int]) -> list[Hashable]:
-        sides = [self.paired[i].expected if expected else self.paired[i].actual for i in positions]
-        return [tuple([side[row][0] for side in sides]) for row in rows]
-
-    def _all_codes(self, positions: Sequence[int], expected: bool) -> set[Hashable]:
-        rows = range(self.expected_rows if expected else self.actual_rows)
-        return set(self._codes(positions, expected, rows))
-
-    def join(
-        self, positions: Sequence[int], lost: Sequence[int], spare: Sequence[int]
-    ) -> list[tuple[int, int]]:
-        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
-        theirs = dict(zip(self._codes(positions, False, spare), spare, strict=True))
-        mine = zip(lost, self._codes(positions, True, lost), strict=True)
-        return [(e, theirs[key]) for e, key in mine if key in theirs]
-
-    def unique(self, positions: Sequence[int], expected: bool) -> bool:
-        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
-        rows = self.expected_rows if expected else self.actual_rows
-        return len(self._all_codes(positions, expected)) == rows
-
-    def exact(self, position: int) -> bool:
-        """Whether a column is compared without tolerance."""
-        return self.paired[position].rule is None
-
-    def close_up(self, position: int) -> PythonDiagnosisContext:
-        """This scene: it is small enough."""
-        return self
+        ``None`` where they are too many to study: nothing is said then.
+        """
+        ...
 
 
 def sum_of(numbers: Sequence[Number]) -> Number | None:
@@ -357,11 +227,6 @@ def numbers_of(cells: Iterable[Cell]) -> list[Number]:
 def unreadable(cell: Cell) -> bool:
     """Whether a cell could not be read as its column's kind."""
     return isinstance(cell[0], Unreadable)
-
-
-def plural(count: int, word: str) -> str:
-    """``1 row``, ``2 rows``."""
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:

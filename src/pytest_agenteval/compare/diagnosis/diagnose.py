@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pytest_agenteval.compare.alignment import Alignment, align
 from pytest_agenteval.compare.diagnosis import (
     numeric as number_words,
@@ -15,17 +17,19 @@ from pytest_agenteval.compare.diagnosis import (
 from pytest_agenteval.compare.diagnosis import (
     shape,
 )
-from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, PythonDiagnosisContext
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext
 from pytest_agenteval.compare.diagnosis.one_column import Word
 from pytest_agenteval.compare.ordering import diagnose_order
 from pytest_agenteval.compare.python_engine.matching import TooMuchWork
 from pytest_agenteval.compare.result import Diagnosis
 
-SHAPE = (
+FORM = (
     shape.extra_column,
     shape.wrong_grain,
     shape.pivoted,
     shape.transposed,
+)
+SHAPE = (
     shape.missing_column,
     shape.total_row,
     shape.truncated_by_limit,
@@ -66,38 +70,55 @@ JOINT = (
 )
 
 
-def diagnose(scene: DiagnosisContext) -> tuple[Diagnosis, Alignment]:
+def diagnose_form(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment] | None:
+    """Return the first word about which columns there are, before unnamed ones are paired."""
+    for rule in FORM:
+        found = rule(context)
+        if found:
+            return found, align(context)
+    return None
+
+
+def diagnose(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
     """What is wrong with a failed comparison, and the rows to show for it."""
     for rule in SHAPE:
-        found = rule(scene)
+        found = rule(context)
         if found:
-            return found, align(scene, split=found.word.startswith("rows_"))
-    found = diagnose_order(scene)
-    alignment = align(scene)
-    found = found or joint.columns_swapped(scene, alignment)
+            return found, align(context, split=found.word.startswith("rows_"))
+    found = diagnose_order(context)
+    alignment = align(context)
+    found = found or joint.columns_swapped(context, alignment)
     if not found:
-        positions = [i for i in scene.suspects(alignment) if scene.agrees_without(i)]
+        positions = [i for i in context.suspects(alignment) if context.agrees_without(i)]
         try:
-            found = first_word(scene, positions)
+            found = first_word(context, positions)
         except TooMuchWork:
-            if isinstance(scene, PythonDiagnosisContext):
+            if context.hands_over:
                 raise
             found = None  # too much of the sample lies near each other to prove a word
     for joined in JOINT if not found else ():
-        found = joined(scene, alignment)
+        found = joined(context, alignment)
         if found:
             break
     if found is not None and found.word == "rows_differ":
-        alignment = align(scene, split=True)
-    return found or joint.values_differ(scene, alignment), alignment
+        alignment = align(context, split=True)
+    return found or joint.values_differ(context, alignment), alignment
 
 
-def first_word(scene: DiagnosisContext, positions: list[int]) -> Diagnosis | None:
-    """The first word, in order, that holds for one of the columns."""
-    close = {position: scene.close_up(position) for position in positions}
+def first_word(context: DiagnosisContext[Any], positions: list[int]) -> Diagnosis | None:
+    """Return the first word, in order, that holds for one of the columns in all rows.
+
+    A sample of a large table tells quickly which words cannot hold; what it leaves is tried on all rows.
+    """
+    close = {position: context.close_up(position) for position in positions}
     for word in ONE_COLUMN:
         for position in positions:
             found = word(close[position], position)
+            if found is None:
+                continue
+            whole = context.whole(position)
+            if whole is not close[position]:
+                found = None if whole is None else word(whole, position)
             if found is not None:
                 return found
     return None

@@ -8,8 +8,9 @@ from fractions import Fraction
 from itertools import accumulate, product
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.context import PythonDiagnosisContext, number_of, numbers_of
-from pytest_agenteval.compare.diagnosis.one_column import MOMENTS, aligned, found
+from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
+from pytest_agenteval.compare.diagnosis.context import number_of, numbers_of
+from pytest_agenteval.compare.diagnosis.one_column import MOMENTS, found
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.cells import NUMBER, Cell
@@ -19,7 +20,6 @@ from pytest_agenteval.compare.values.numbers import (
     Number,
     NumberRule,
     as_float,
-    numpy_round,
     shortest,
     shown_decimals,
 )
@@ -50,21 +50,21 @@ def _same(number: Number) -> Number:
     return number
 
 
-def _numeric(scene: PythonDiagnosisContext, position: int) -> PairedColumn | None:
-    return scene.paired[position] if scene.kind(position).numeric else None
+def _numeric(context: ColumnContext, position: int) -> PairedColumn | None:
+    return context.cells(position) if context.kind(position).numeric else None
 
 
 def _agrees(
-    scene: PythonDiagnosisContext,
+    context: ColumnContext,
     position: int,
     function: Callable[[Number], Number],
     rule: NumberRule,
     both: bool = False,
 ) -> bool:
-    column = scene.paired[position]
+    column = context.cells(position)
     expected = mapped(column.expected, function)
     actual = mapped(column.actual, function if both else _same)
-    return scene.agrees_with(position, PairedColumn(expected, actual, rule))
+    return context.agrees_with(position, PairedColumn(expected, actual, rule))
 
 
 EQUAL = NumberRule(rtol=1e-9, atol=0.0, decimals=None)
@@ -80,20 +80,20 @@ def _precision(numbers: Sequence[Number]) -> int:
     return -min(zeros, default=0)
 
 
-def rounded(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def rounded(context: ColumnContext, position: int) -> Diagnosis | None:
     """The answer shows fewer decimals than may be lost."""
-    return _cut(scene, position, "rounded", (ROUND_HALF_UP, ROUND_HALF_EVEN))
+    return _cut(context, position, "rounded", (ROUND_HALF_UP,))
 
 
-def truncated(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def truncated(context: ColumnContext, position: int) -> Diagnosis | None:
     """The expected value is cut, not rounded; a timestamp lost its time of day."""
-    if scene.kind(position).name in MOMENTS:
-        return _cut_time(scene, position)
-    return _cut(scene, position, "truncated", (ROUND_DOWN, ROUND_FLOOR))
+    if context.kind(position).name in MOMENTS:
+        return _cut_time(context, position)
+    return _cut(context, position, "truncated", (ROUND_DOWN, ROUND_FLOOR))
 
 
-def _cut(scene: PythonDiagnosisContext, position: int, word: str, modes: Sequence[str]) -> Diagnosis | None:
-    column = _numeric(scene, position)
+def _cut(context: ColumnContext, position: int, word: str, modes: Sequence[str]) -> Diagnosis | None:
+    column = _numeric(context, position)
     if column is None:
         return None
     xs, ys = finite(column.expected), finite(column.actual)
@@ -102,31 +102,37 @@ def _cut(scene: PythonDiagnosisContext, position: int, word: str, modes: Sequenc
         return None
     # 1000 is a multiple of 1,000 and a whole number: the finer of the two is meant where both hold
     finer = [0] * (places < 0 < most) + [places] * (places >= 0 or len(set(xs)) > 2)
-    shown = set(map(shortest, ys)) if word == "rounded" else set()
     for mode, places in product(modes, finer):
-        cut = {x: _rounded_as(shown, x, places, mode) for x in xs}
+        cut = {x: cut_to(x, places, mode) for x in xs}
         vanish = all(not cut[x] for x in xs if x)
         if vanish and (word == "rounded" or all(abs(as_float(x)) < 0.01 for x in xs)):
             continue
         if word == "rounded" and not any(_beyond_tie(x, places) for x in xs):
             continue
-        if _agrees(scene, position, cut.__getitem__, EQUAL):
+        # rounded either way at a tie: at most half a unit off, and no finer than the unit
+        half = NumberRule(1e-14, 0.5 * 10.0**-places, None)
+        undone = (_same, half) if word == "rounded" else (cut.__getitem__, EQUAL)
+        if _agrees(context, position, *undone) and not (
+            word == "rounded" and _cut_only(context, position, places)
+        ):
             how = "rounded" if word == "rounded" else "cut, not rounded,"
             unit = counted(places, "decimal") if places > 0 else f"multiples of {10**-places:,}"
             if not places:
                 unit = "whole numbers"
-            text = f"`{scene.name(position)}`: {how} to {unit}"
-            return found(scene, position, word, text, decimals=places)
+            text = f"`{context.name(position)}`: {how} to {unit}"
+            return found(context, position, word, text, decimals=places)
     return None
 
 
-def _rounded_as(shown: set[Decimal], x: Number, places: int, mode: str) -> Decimal:
-    """``x`` as the answer shows it: rounded half up, to even or in binary, cell by cell; else by ``mode``."""
-    forms = [cut_to(x, places, mode) for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN)]
-    size = as_float(x)
-    if abs(size) < 1e300:
-        forms += [Decimal(repr(numpy_round(size, places))), Decimal(repr(round(size, places)))]
-    return next((form for form in forms if form in shown), cut_to(x, places, mode))
+def _cut_only(context: ColumnContext, position: int, places: int) -> bool:
+    """Whether values that rounding explains (ties either way) are rather cut: no one rounding gives them."""
+    for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN):
+        if _agrees(context, position, lambda x, m=mode: cut_to(x, places, m), EQUAL):  # type: ignore[misc]
+            return False
+    return any(
+        _agrees(context, position, lambda x, m=mode: cut_to(x, places, m), EQUAL)  # type: ignore[misc]
+        for mode in (ROUND_DOWN, ROUND_FLOOR)
+    )
 
 
 def cut_to(x: Number, places: int, mode: str) -> Decimal:
@@ -142,23 +148,23 @@ def _beyond_tie(x: Number, places: int) -> bool:
         return rest not in (0, Decimal("0.5"))
 
 
-def _cut_time(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
-    column = scene.paired[position]
+def _cut_time(context: ColumnContext, position: int) -> Diagnosis | None:
+    column = context.cells(position)
     for unit, name in ((1000, "milliseconds"), (SECOND, "seconds"), (60 * SECOND, "minutes"), (DAY, "days")):
         if not all(isinstance(c[0], int) and c[0] % unit == 0 for c in column.actual if c[0] is not None):
             return None
         cut: list[Cell] = [(c[0] - c[0] % unit, ()) if isinstance(c[0], int) else c for c in column.expected]
-        if scene.agrees_with(position, PairedColumn(cut, column.actual)):
-            text = f"`{scene.name(position)}`: cut to {name}"
+        if context.agrees_with(position, PairedColumn(cut, column.actual)):
+            text = f"`{context.name(position)}`: cut to {name}"
             if unit == DAY:
-                text = f"`{scene.name(position)}`: the time of day is lost"
-            return found(scene, position, "truncated", text, unit=name)
+                text = f"`{context.name(position)}`: the time of day is lost"
+            return found(context, position, "truncated", text, unit=name)
     return None
 
 
-def scaled(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def scaled(context: ColumnContext, position: int) -> Diagnosis | None:
     """All values are a constant factor times the expected ones."""
-    column = _numeric(scene, position)
+    column = _numeric(context, position)
     if column is None:
         return None
     xs, ys = finite(column.expected), finite(column.actual)
@@ -168,21 +174,27 @@ def scaled(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
     listed = sorted(LISTED, key=lambda f: abs(as_float(f.numerator) / f.denominator * x / y - 1))
     places = max(map(shown_decimals, ys))
     near = NumberRule(rtol=1e-6, atol=0.0, decimals=places, guard=0.01)
-    for factor in listed[:1]:
-        if _agrees(scene, position, lambda n, f=factor: _multiplied(n, f), near):  # type: ignore[misc]
-            return _scaled(scene, position, str(factor), len(ys))
+    # a percentage without decimals: at most half a unit off, where units are small beside the values
+    half = NumberRule(rtol=1e-9, atol=0.5 * 10.0**-places, decimals=None)
+    unit = counted(places, "decimal") if places else "whole numbers"
+    factor = listed[0]
+    for rule, more in ((near, ""), (half, f", rounded to {unit}")):
+        if more and y < 10 * 10.0**-places:
+            continue
+        if _agrees(context, position, lambda n: _multiplied(n, factor), rule):
+            return _scaled(context, position, str(factor), len(ys), more)
     if len({n for n in xs if n}) < 2:
         return None
     top, bottom = (max(abs(Fraction(shortest(n))) for n in side) for side in (ys, xs))
     ratio = top / bottom
-    exact = scene.kind(position).name == "integer"
+    exact = context.kind(position).name == "integer"
     if ratio == 1 or (not exact and abs(ratio - 1) < 1e-4):
         return None
     rule = NumberRule(0.0 if exact else 1e-6, 0.0, None)
-    if _agrees(scene, position, lambda n: _multiplied(n, ratio), rule):
+    if _agrees(context, position, lambda n: _multiplied(n, ratio), rule):
         size = _SHORT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
         shown = f"{as_float(size):.6g}" if abs(size.adjusted()) < 300 else f"{size:.2e}"
-        return _scaled(scene, position, shown, len(ys))
+        return _scaled(context, position, shown, len(ys))
     return None
 
 
@@ -196,18 +208,20 @@ def _multiplied(number: Number, factor: Fraction) -> Number:
     return as_float(_SHORT.divide(value, Decimal(factor.denominator)))
 
 
-def _scaled(scene: PythonDiagnosisContext, position: int, factor: str, count: int) -> Diagnosis:
+def _scaled(
+    context: ColumnContext, position: int, factor: str, count: int, more: str = ""
+) -> Diagnosis | None:
     if factor.isdigit():
         factor = f"{int(factor):,}"
     amount = f"{factor} times" if "/" not in factor else f"{factor} of"
     many = f"all {count:,} values are" if count > 1 else "the value is"
-    text = f"`{scene.name(position)}`: {many} {amount} the expected"
-    return found(scene, position, "scaled", text, factor=factor)
+    text = f"`{context.name(position)}`: {many} {amount} the expected{more}"
+    return found(context, position, "scaled", text, factor=factor)
 
 
-def sign(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def sign(context: ColumnContext, position: int) -> Diagnosis | None:
     """Values with the other sign."""
-    column = _numeric(scene, position)
+    column = _numeric(context, position)
     if column is None:
         return None
 
@@ -219,43 +233,42 @@ def sign(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
         return (NUMBER, (size,)) if cell[1] else (size, ())
 
     both = PairedColumn([undo(c) for c in column.expected], [undo(c) for c in column.actual], column.rule)
-    if not scene.agrees_with(position, both):
+    if not context.agrees_with(position, both):
         return None
-    return found(scene, position, "sign", f"`{scene.name(position)}`: the sign differs")
+    return found(context, position, "sign", f"`{context.name(position)}`: the sign differs")
 
 
-def cumulative(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def cumulative(context: ColumnContext, position: int) -> Diagnosis | None:
     """A running sum where single values are expected, or the other way round."""
-    column = _numeric(scene, position)
-    if column is None or scene.expected_rows != scene.actual_rows or scene.expected_rows < 2:
+    column = _numeric(context, position)
+    if column is None or context.expected_rows != context.actual_rows or context.expected_rows < 2:
         return None
-    pairs = (
-        aligned(scene, position) if len(scene.paired) > 1 else [(i, i) for i in range(scene.expected_rows)]
-    )
+    pairs = context.aligned(position) if context.width > 1 else [(i, i) for i in range(context.expected_rows)]
     xs = [number_of(column.expected[e]) for e, _ in pairs]
     ys = [number_of(column.actual[a]) for _, a in pairs]
-    if len(pairs) != scene.expected_rows or None in xs or None in ys:
+    if len(pairs) != context.expected_rows or None in xs or None in ys:
         return None
     singles, sums = [as_float(x or 0) for x in xs], [as_float(y or 0) for y in ys]
-    for order in _orders(scene, position, pairs):
+    for order in _orders(context, position, pairs):
         if _runs_up([singles[i] for i in order], [sums[i] for i in order]):
-            text = f"`{scene.name(position)}`: running sums where single values are expected"
-            return found(scene, position, "cumulative", text)
+            text = f"`{context.name(position)}`: running sums where single values are expected"
+            return found(context, position, "cumulative", text)
         if _runs_up([sums[i] for i in order], [singles[i] for i in order]):
-            text = f"`{scene.name(position)}`: single values where running sums are expected"
-            return found(scene, position, "cumulative", text)
+            text = f"`{context.name(position)}`: single values where running sums are expected"
+            return found(context, position, "cumulative", text)
     return None
 
 
-def _orders(scene: PythonDiagnosisContext, position: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
+def _orders(context: ColumnContext, position: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
     """The orders a running sum may follow: either table's rows, or any other column."""
     orders = [
         sorted(range(len(pairs)), key=lambda i: pairs[i][0]),
         sorted(range(len(pairs)), key=lambda i: pairs[i][1]),
     ]
-    for other, column in enumerate(scene.paired):
+    for other in range(context.width):
         if other == position:
             continue
+        column = context.cells(other)
         cells = [column.expected[e] for e, _ in pairs]
         numbers = numbers_of(cells)
         keys: list[Any] = numbers if len(numbers) == len(cells) else [key for key, _ in cells]
@@ -272,9 +285,9 @@ def _runs_up(singles: list[float], sums: list[float]) -> bool:
     )
 
 
-def column_offset(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def column_offset(context: ColumnContext, position: int) -> Diagnosis | None:
     """All values are off by the same amount."""
-    column = _numeric(scene, position)
+    column = _numeric(context, position)
     if column is None:
         return None
     xs, ys = finite(column.expected), finite(column.actual)
@@ -286,41 +299,41 @@ def column_offset(scene: PythonDiagnosisContext, position: int) -> Diagnosis | N
         return None
     rule = column.rule or NumberRule(0.0, 0.0, None)
     if not _agrees(
-        scene, position, lambda n: shortest(n) + gap, NumberRule(min(rule.rtol, 1e-6), rule.atol, None)
+        context, position, lambda n: shortest(n) + gap, NumberRule(min(rule.rtol, 1e-6), rule.atol, None)
     ):
         return None
-    text = f"`{scene.name(position)}`: all {len(ys):,} values are off by {gap.normalize():+f}"
-    return found(scene, position, "column_offset", text, offset=str(gap))
+    text = f"`{context.name(position)}`: all {len(ys):,} values are off by {gap.normalize():+f}"
+    return found(context, position, "column_offset", text, offset=str(gap))
 
 
-def date_shift(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def date_shift(context: ColumnContext, position: int) -> Diagnosis | None:
     """All dates are off by the same number of whole days."""
-    gap = _shift(scene, position)
+    gap = _shift(context, position)
     if not gap or gap % DAY:
         return None
     days = gap // DAY
-    text = f"`{scene.name(position)}`: every date is off by {days:+,} {'day' if abs(days) == 1 else 'days'}"
-    return found(scene, position, "date_shift", text, days=days)
+    text = f"`{context.name(position)}`: every date is off by {days:+,} {'day' if abs(days) == 1 else 'days'}"
+    return found(context, position, "date_shift", text, days=days)
 
 
-def timezone_shift(scene: PythonDiagnosisContext, position: int) -> Diagnosis | None:
+def timezone_shift(context: ColumnContext, position: int) -> Diagnosis | None:
     """All times are off by the same quarter hours, at most 14 hours."""
-    gap = _shift(scene, position)
+    gap = _shift(context, position)
     if not gap or gap % (900 * SECOND) or abs(gap) > 14 * 3600 * SECOND:
         return None
     hours = gap / (3600 * SECOND)
-    text = f"`{scene.name(position)}`: every time is off by {hours:+g} h: another time zone"
-    return found(scene, position, "timezone_shift", text, hours=hours)
+    text = f"`{context.name(position)}`: every time is off by {hours:+g} h: another time zone"
+    return found(context, position, "timezone_shift", text, hours=hours)
 
 
-def _shift(scene: PythonDiagnosisContext, position: int) -> int | None:
+def _shift(context: ColumnContext, position: int) -> int | None:
     """The one shift (microseconds) that makes a column of dates or timestamps match."""
-    if scene.kind(position).name not in MOMENTS:
+    if context.kind(position).name not in MOMENTS:
         return None
-    column = scene.paired[position]
+    column = context.cells(position)
     xs, ys = ([c[0] for c in side if isinstance(c[0], int)] for side in (column.expected, column.actual))
     if not xs or not ys:
         return None
     gap = min(ys) - min(xs)
     moved: list[Cell] = [(c[0] + gap, ()) if isinstance(c[0], int) else c for c in column.expected]
-    return gap if gap and scene.agrees_with(position, PairedColumn(moved, column.actual)) else None
+    return gap if gap and context.agrees_with(position, PairedColumn(moved, column.actual)) else None

@@ -6,31 +6,40 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from pytest_agenteval.compare.python_engine.engine import exactly
+from pytest_agenteval.compare.engine import Assignment, ComparisonEngine, Mapping
+from pytest_agenteval.compare.python_engine.matching import PairedColumn, Pairing, TooMuchWork, exactly
 from pytest_agenteval.compare.values.numbers import as_float
 
 SEARCH_BUDGET = 400_000
 
 
-def assign(
-    engine: Any, fixed: Sequence[tuple[int, int]], es: Sequence[int], as_: Sequence[int]
-) -> tuple[list[tuple[int, int]] | None, bool]:
-    """An injective assignment of answered columns under which whole rows agree.
+Tables = ComparisonEngine[PairedColumn, Pairing]
 
-    Returns it (``None`` where there is none) and whether the search was cut short by its budget.
+
+def assign(
+    engine: Tables,
+    fixed: Mapping,
+    expected_indexes: Sequence[int],
+    actual_indexes: Sequence[int],
+    runs: Sequence[range] | None = None,
+) -> Assignment:
+    """Find an injective assignment of answered columns under which whole rows agree.
+
+    With ``runs`` the rows agree as a list in which each run is a bag. Raises ``TooMuchWork`` where
+    the search comes to its budget.
     """
-    candidates = {e: [a for a in as_ if engine.alike(e, a)] for e in es}
-    if any(not found for found in candidates.values()):
+    candidates = engine.candidates(expected_indexes, actual_indexes)
+    if not all(candidates.values()):
         return None, False
     same = {e: [a for a in found if _holds_the_same(engine.column(e, a))] for e, found in candidates.items()}
     if all(same.values()):  # what is equal is not taken for what is only near
-        chosen, _ = _Search(engine, fixed, same, exact=True).run()
+        chosen = _Search(engine, fixed, same, runs, exact=True).run()
         if chosen is not None:
             return chosen, False
-    return _Search(engine, fixed, candidates).run()
+    return _Search(engine, fixed, candidates, runs).run(), False
 
 
-def _holds_the_same(column: Any) -> bool:
+def _holds_the_same(column: PairedColumn) -> bool:
     left, right = exact_codes(column)
     return Counter(left) == Counter(right)
 
@@ -43,27 +52,43 @@ class _Search:
 
     def __init__(
         self,
-        engine: Any,
-        fixed: Sequence[tuple[int, int]],
+        engine: Tables,
+        fixed: Mapping,
         candidates: dict[int, list[int]],
+        runs: Sequence[range] | None,
         exact: bool = False,
     ) -> None:
         self.engine, self.fixed = engine, list(fixed)
-        self.candidates, self.exact = candidates, exact
+        self.candidates, self.exact, self.runs = candidates, exact, runs
         self.order = sorted(candidates, key=lambda e: len(candidates[e]))
         self.budget = SEARCH_BUDGET
         self.codes: dict[tuple[int, int], tuple[list[Hashable], list[Hashable]]] = {}
 
-    def run(self) -> tuple[list[tuple[int, int]] | None, bool]:
-        mine: list[Any] = [0] * self.engine.expected.row_count
-        theirs: list[Any] = [0] * self.engine.actual.row_count
+    def run(self) -> list[tuple[int, int]] | None:
+        mine, theirs = self._places()
         for e, a in self.fixed:
             both = self._extend(mine, theirs, e, a)
             if both is None:
-                return None, False
+                return None
             mine, theirs = both
         chosen = self._descend(0, mine, theirs, {})
-        return chosen, chosen is None and self.budget <= 0
+        if chosen is None and self.budget <= 0:
+            raise TooMuchWork
+        return chosen
+
+    def _places(self) -> tuple[list[Any], list[Any]]:
+        """Row codes before any column is looked at: the run of each row, where order matters."""
+        sizes = self.engine.rows
+        if self.runs is None:
+            return [0] * sizes[0], [0] * sizes[1]
+        run_of = [number for number, run in enumerate(self.runs) for _ in run]
+        return run_of[: sizes[0]], run_of[: sizes[1]]
+
+    def _pair(self, pairs: Mapping) -> bool:
+        mapping = [*self.fixed, *pairs]
+        if self.runs is None:
+            return self.engine.pair(mapping).matched
+        return self.engine.pair_runs(mapping, self.runs).matched
 
     def _descend(
         self, depth: int, mine: list[Any], theirs: list[Any], chosen: dict[int, int]
@@ -71,7 +96,7 @@ class _Search:
         if depth == len(self.order):
             pairs = sorted(chosen.items())
             self.budget -= len(mine) * 4
-            return pairs if self.engine.pair([*self.fixed, *pairs]).matched else None
+            return pairs if self._pair(pairs) else None
         e = self.order[depth]
         tried: set[Hashable] = set()
         for a in self.candidates[e]:
@@ -111,12 +136,12 @@ class _Search:
         return self.codes[e, a]
 
 
-def exact_codes(column: Any) -> tuple[list[Hashable], list[Hashable]]:
+def exact_codes(column: PairedColumn) -> tuple[list[Hashable], list[Hashable]]:
     """Codes that equal cells share, and no others."""
     return [exactly(cell) for cell in column.expected], [exactly(cell) for cell in column.actual]
 
 
-def column_codes(column: Any) -> tuple[list[Hashable], list[Hashable]]:
+def column_codes(column: PairedColumn) -> tuple[list[Hashable], list[Hashable]]:
     """Codes under which equal cells have equal codes; with a tolerance, near ones may share one."""
     if column.rule is None:
         return [key for key, _ in column.expected], [key for key, _ in column.actual]

@@ -2,88 +2,35 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
+from pytest_agenteval.compare.engine import Assignment, BaseEngine, Mapping
+from pytest_agenteval.compare.options import ComparisonOptions
+from pytest_agenteval.compare.python_engine.column_search import assign
 from pytest_agenteval.compare.python_engine.matching import (
     PairedColumn,
     Pairing,
     WorkBudget,
+    exactly,
     pair_all,
     pair_bag,
     pair_list,
 )
 from pytest_agenteval.compare.values.canonical import parse_json, plain_form, token, too_large
 from pytest_agenteval.compare.values.cells import Cell, ColumnReading, read_cell
-from pytest_agenteval.compare.values.numbers import CLOSE, NO, ROUNDED, NumberRule, shortest
-from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
+from pytest_agenteval.compare.values.numbers import CLOSE, NO, ROUNDED, NumberRule
 from pytest_agenteval.table import Table
 
-Mapping = Sequence[tuple[int, int]]
-C = TypeVar("C")
+if TYPE_CHECKING:
+    from pytest_agenteval.compare.columns import ColumnMap
+    from pytest_agenteval.compare.diagnosis.context import DiagnosisContext
 
 
-class Engine(ABC, Generic[C]):
-    """Two tables under options. Columns are given as (expected index, answered index) pairs.
-
-    Each column is read once, as the expected column of its pair says, and kept.
-    """
-
-    def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
-        self.expected, self.actual, self.options = expected, actual, options
-        self.rows = (expected.row_count, actual.row_count)
-        self._kinds: dict[int, Kind] = {}
-        self._bases: dict[int, ColumnReading] = {}
-        self._columns: dict[tuple[int, int], C] = {}
-        self._readings: dict[tuple[int, int], ColumnReading] = {}
-
-    def kind(self, index: int) -> Kind:
-        """The kind of an expected column: its SQL type, else that of its values."""
-        if index not in self._kinds:
-            known = kind_of(self.expected.columns[index].type)
-            self._kinds[index] = known or kind_of_values(self.expected.column(index))
-        return self._kinds[index]
-
-    def options_of(self, e: int) -> ColumnOptions:
-        """The options of expected column ``e``."""
-        return self.options.for_column(self.expected.columns[e].name)
-
-    def base_reading(self, e: int) -> ColumnReading:
-        """How expected column ``e`` is read."""
-        if e not in self._bases:
-            self._bases[e] = ColumnReading.of(self.kind(e), self.options_of(e))
-        return self._bases[e]
-
-    def answered_reading(self, reading: ColumnReading, a: int) -> ColumnReading:
-        """``reading`` for answered column ``a``: its own type says whether it shows 32-bit floats."""
-        kind = kind_of(self.actual.columns[a].type)
-        return replace(reading, single=kind is not None and kind.name == "single")
-
-    def column(self, e: int, a: int) -> C:
-        """Expected column ``e`` and answered column ``a``, both read as ``e`` says."""
-        if (e, a) not in self._columns:
-            self._columns[e, a], self._readings[e, a] = self._read(e, a)
-        return self._columns[e, a]
-
-    def reading(self, e: int, a: int) -> ColumnReading:
-        """How the two columns were read: which factor percentages were given."""
-        self.column(e, a)
-        return self._readings[e, a]
-
-    def take_kinds(self, other: Engine[Any], es: Sequence[int]) -> None:
-        """Read these columns as the engine of the whole tables does: part of the values may not tell."""
-        self._kinds.update({e: other.kind(e) for e in es})
-
-    @abstractmethod
-    def _read(self, e: int, a: int) -> tuple[C, ColumnReading]: ...
-
-
-class PythonEngine(Engine[PairedColumn]):
+class PythonEngine(BaseEngine[PairedColumn]):
     """The engine for small tables: Python values, no array library."""
 
     def __init__(self, expected: Table, actual: Table, options: ComparisonOptions) -> None:
@@ -121,7 +68,9 @@ class PythonEngine(Engine[PairedColumn]):
 
     def _hits(self, column: PairedColumn) -> int:
         size = len(column.expected)
-        return size - len(pair_bag([column], range(size), range(len(column.actual)), size, self.work).lost)
+        return size - len(
+            pair_bag([column], range(size), range(len(column.actual)), size, self.work).unmatched_expected
+        )
 
     def pair(self, mapping: Mapping) -> Pairing:
         """Pair the rows on these columns, as a bag or as a set."""
@@ -142,9 +91,11 @@ class PythonEngine(Engine[PairedColumn]):
             first.setdefault(tuple([exactly(side[row]) for side in sides]), row)
         return list(first.values())
 
-    def run_starts(self, keys: Mapping) -> list[int]:
-        """Where runs of equal sort keys begin in the expected table."""
-        sides = [self.column(e, a).expected for e, a in keys]
+    def run_starts(self, expected_indexes: Sequence[int]) -> list[int]:
+        """Return where runs of equal sort keys begin in the expected table."""
+        sides = [
+            [read_cell(value, self.base_reading(e)) for value in self.raw(True, e)] for e in expected_indexes
+        ]
         rows = range(self.expected.row_count)
         return [row for row in rows if not row or any(side[row] != side[row - 1] for side in sides)]
 
@@ -175,18 +126,25 @@ class PythonEngine(Engine[PairedColumn]):
         )
 
     def assign(
-        self, fixed: Mapping, es: Sequence[int], as_: Sequence[int]
-    ) -> tuple[list[tuple[int, int]] | None, bool]:
-        """An injective assignment of answered columns under which whole rows agree."""
-        from pytest_agenteval.compare.python_engine.column_search import assign
+        self,
+        fixed: Mapping,
+        expected_indexes: Sequence[int],
+        actual_indexes: Sequence[int],
+        runs: Sequence[range] | None = None,
+    ) -> Assignment:
+        """Find answered columns for expected ones by value, under which whole rows agree.
 
-        found, cut_short = assign(self, fixed, es, as_)
-        if not cut_short:
-            return found, False
-        # Columns this much alike need colours, which are worth loading the array library for.
-        from pytest_agenteval.compare.array_engine.engine import ArrayEngine
+        Raises ``TooMuchWork`` where the columns look too much alike: that is for arrays.
+        """
+        return assign(self, fixed, expected_indexes, actual_indexes, runs)
 
-        return ArrayEngine(self.expected, self.actual, self.options).assign(fixed, es, as_)
+    def diagnosis_context(
+        self, columns: ColumnMap, runs: Sequence[range] | None, order: Sequence[int] | None
+    ) -> DiagnosisContext[PairedColumn]:
+        """Return what the diagnosis asks about a failed comparison."""
+        from pytest_agenteval.compare.python_engine.context import PythonDiagnosisContext
+
+        return PythonDiagnosisContext(self, self.options, columns, runs, order)
 
     def leniency(self, e: int, a: int, pairing: Pairing) -> tuple[int, int, int]:
         """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
@@ -200,18 +158,19 @@ class PythonEngine(Engine[PairedColumn]):
             small += grade == ROUNDED and any(-1 < x < 1 for x in column.expected[row][1])
         return close, rounded, small
 
-    def agreement(self, e: int, a: int) -> float:
-        """The share of rows in which the two columns agree, as bags (of two rows at least)."""
+    def agreement(self, e: int, a: int, fixed: Mapping = ()) -> float:
+        """Return the share (0 to 1) of rows that agree in ``fixed`` and these two columns, as bags."""
         sizes = self.rows
         rows = max(min(sizes), min(2, max(sizes)), 1)
-        found = pair_bag([self.column(e, a)], range(sizes[0]), range(sizes[1]), sizes[0], self.work)
-        return (sizes[0] - len(found.lost)) / rows
+        columns = [self.column(*pair) for pair in (*fixed, (e, a))]
+        found = pair_bag(columns, range(sizes[0]), range(sizes[1]), sizes[0], self.work)
+        return (sizes[0] - len(found.unmatched_expected)) / rows
 
-
-def exactly(cell: Cell) -> Hashable:
-    """A key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
-    key, numbers = cell
-    return (key, *map(shortest, numbers)) if numbers else key
+    def candidates(
+        self, expected_indexes: Sequence[int], actual_indexes: Sequence[int]
+    ) -> dict[int, list[int]]:
+        """Return for each expected column the answered ones that hold the same bag of values."""
+        return {e: [a for a in actual_indexes if self.alike(e, a)] for e in expected_indexes}
 
 
 def paired(expected: list[Cell], actual: list[Cell], reading: ColumnReading, options: Any) -> PairedColumn:

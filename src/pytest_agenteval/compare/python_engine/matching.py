@@ -8,8 +8,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_agenteval.compare.engine import RowNumbers
 from pytest_agenteval.compare.values.cells import Cell
-from pytest_agenteval.compare.values.numbers import EXACT, NO, Number, NumberRule, as_float
+from pytest_agenteval.compare.values.numbers import EXACT, NO, Number, NumberRule, as_float, shortest
 
 MOST_TESTS = 20_000
 
@@ -49,22 +50,28 @@ class PairedColumn:
         return max(self.rule.grade(x, y) for x, y in zip(xs, ys, strict=True))
 
 
+def exactly(cell: Cell) -> Hashable:
+    """A key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
+    key, numbers = cell
+    return (key, *map(shortest, numbers)) if numbers else key
+
+
 @dataclass(slots=True)
 class Pairing:
     """Which rows belong together. ``partner[e]`` is the answered row of expected row e, or -1."""
 
     partner: list[int]
-    spare: list[int]
+    unmatched_actual: list[int]
     matched: bool
     exhausted: bool = False
 
     @property
-    def lost(self) -> list[int]:
+    def unmatched_expected(self) -> list[int]:
         """Expected rows without a partner."""
         return [e for e, a in enumerate(self.partner) if a < 0]
 
 
-Rows = Sequence[int]
+Rows = RowNumbers
 
 
 def pair_bag(
@@ -72,40 +79,42 @@ def pair_bag(
 ) -> Pairing:
     """Pair the given rows as bags. ``size``: rows of the whole expected table."""
     partner = [-1] * size
-    spare: list[int] = []
+    unmatched_actual: list[int] = []
     groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for e in expected:
         groups.setdefault(tuple([c.expected[e][0] for c in columns]), ([], []))[0].append(e)
     for a in actual:
         groups.setdefault(tuple([c.actual[a][0] for c in columns]), ([], []))[1].append(a)
     tolerant = [c for c in columns if c.rule is not None]
-    for es, as_ in groups.values():
-        pairs = _pair_group(tolerant, es, as_, work) if es and as_ else []
+    for expected_part, actual_part in groups.values():
+        pairs = (
+            _pair_group(tolerant, expected_part, actual_part, work) if expected_part and actual_part else []
+        )
         for e, a in pairs:
             partner[e] = a
-        if len(pairs) < len(as_):
+        if len(pairs) < len(actual_part):
             used = {a for _, a in pairs}
-            spare += [a for a in as_ if a not in used]
-    return Pairing(partner, sorted(spare), not spare and len(expected) == len(actual))
+            unmatched_actual += [a for a in actual_part if a not in used]
+    return Pairing(partner, sorted(unmatched_actual), not unmatched_actual and len(expected) == len(actual))
 
 
 def _pair_group(
-    columns: Sequence[PairedColumn], es: list[int], as_: list[int], work: WorkBudget
+    columns: Sequence[PairedColumn], expected_part: list[int], actual_part: list[int], work: WorkBudget
 ) -> list[tuple[int, int]]:
     """Pairs of rows with equal keys, as many as there can be."""
-    xs = [_numbers(columns, e, True) for e in es]
+    xs = [_numbers(columns, e, True) for e in expected_part]
     if not xs[0][0]:
-        return list(zip(es, as_, strict=False))
-    ys = [_numbers(columns, a, False) for a in as_]
+        return list(zip(expected_part, actual_part, strict=False))
+    ys = [_numbers(columns, a, False) for a in actual_part]
     rules = xs[0][1]
-    left = sorted(range(len(es)), key=lambda i: xs[i][0])
-    right = sorted(range(len(as_)), key=lambda i: ys[i][0])
-    if len(es) == len(as_):
+    left = sorted(range(len(expected_part)), key=lambda i: xs[i][0])
+    right = sorted(range(len(actual_part)), key=lambda i: ys[i][0])
+    if len(expected_part) == len(actual_part):
         both = zip(left, right, strict=True)
         if all(near(rules, xs[i][0], ys[j][0]) for i, j in both):
-            return [(es[i], as_[j]) for i, j in zip(left, right, strict=True)]
+            return [(expected_part[i], actual_part[j]) for i, j in zip(left, right, strict=True)]
     found = _match([xs[i][0] for i in left], [ys[j][0] for j in right], rules, work)
-    return [(es[left[i]], as_[right[j]]) for i, j in found]
+    return [(expected_part[left[i]], actual_part[right[j]]) for i, j in found]
 
 
 def _numbers(
@@ -230,8 +239,8 @@ def pair_set(
             if all(c.grade(e, a) != NO for c in tolerant):
                 partner[e] = a if partner[e] < 0 else partner[e]
                 reached.add(a)
-    spare = [a for a in actual if a not in reached]
-    return Pairing(partner, spare, not spare and all(partner[e] >= 0 for e in expected))
+    unmatched_actual = [a for a in actual if a not in reached]
+    return Pairing(partner, unmatched_actual, not unmatched_actual and all(partner[e] >= 0 for e in expected))
 
 
 def pair_list(
@@ -239,14 +248,14 @@ def pair_list(
 ) -> Pairing:
     """Pair as a list whose ``runs`` of expected rows (ties of the sort keys) are bags."""
     partner = [-1] * size
-    spare: list[int] = []
+    unmatched_actual: list[int] = []
     for run in runs:
         inner = pair_bag(columns, run, range(run.start, min(run.stop, actual)), size, work)
-        spare += inner.spare
+        unmatched_actual += inner.unmatched_actual
         for e in run:
             partner[e] = inner.partner[e]
-    spare += range(size, actual)
-    return Pairing(partner, spare, not spare and -1 not in partner)
+    unmatched_actual += range(size, actual)
+    return Pairing(partner, unmatched_actual, not unmatched_actual and -1 not in partner)
 
 
 def pair_all(

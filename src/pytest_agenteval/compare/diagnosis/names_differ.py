@@ -1,0 +1,212 @@
+"""Columns under other names: the pairing of what no name ties together under which the fault is explained.
+
+Agents seldom use the reference's names. Where a column was not found by name and its values differ,
+the tables are explained as if the answered column that fits best stood for it. The verdict stays what
+it is: such a column is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
+from pytest_agenteval.compare.alignment import Alignment
+from pytest_agenteval.compare.columns import ColumnMap, affinity, best_pairs
+from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed
+from pytest_agenteval.compare.diagnosis.diagnose import diagnose, diagnose_form
+from pytest_agenteval.compare.engine import ComparisonEngine
+from pytest_agenteval.compare.ordering import tie_runs
+from pytest_agenteval.compare.result import Diagnosis
+from pytest_agenteval.compare.values.cells import ColumnReading, Unreadable, read_cell
+from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
+from pytest_agenteval.support.scalars import is_null, plain
+from pytest_agenteval.support.text import counted
+
+HEAD = 200
+MOST_TRIED = 12
+MOST_SCORED = 400
+VAGUE = ("values_differ", "rows_differ", "rows_scrambled", "duplicate_counts", "type", "date_format")
+FORM = ("extra_column", "wrong_grain", "pivoted", "transposed", "missing_column", "ambiguous_columns")
+"""Words about which columns there are: no pairing of columns is needed to say them."""
+MOMENTS = ("date", "timestamp", "instant")
+_DATE_LIKE = re.compile(
+    r"\d{1,4}\s?[-/. ]\s?(\d{1,2}|[A-Za-z]{3,9})([-/. ,]\s?\d{1,4})?|[A-Za-z]{3,9} \d{1,4}.*|\d{8}"
+)
+
+Explained = tuple[DiagnosisContext[Any], Diagnosis, Alignment]
+
+
+def explain(
+    engine: ComparisonEngine[Any, Any],
+    columns: ColumnMap,
+    runs: Sequence[range] | None,
+    order: Sequence[int] | None,
+) -> Explained:
+    """Say why two tables differ, under the best pairing of columns that no name ties together."""
+    context = _context(engine, columns, runs, order)
+    form = diagnose_form(context)
+    if form is not None:
+        return context, *form
+    if not columns.missing or not columns.extra or engine.options.columns == "position":
+        return context, *_said(context, *diagnose(context))
+    first: Explained | None = None
+    for pairs in islice(_pairings(engine, columns), MOST_TRIED):
+        trial = _context(engine, columns.with_partial(pairs), runs, order)
+        if trial.matched and trial.runs is None:
+            return context, *_named_only(context, trial)
+        found, alignment = diagnose(trial)
+        this = (trial, *_said(trial, found, alignment))
+        if found.word not in VAGUE:
+            return this
+        first = first or this
+    return first or (context, *_said(context, *diagnose(context)))
+
+
+def _context(
+    engine: ComparisonEngine[Any, Any],
+    columns: ColumnMap,
+    runs: Sequence[range] | None,
+    order: Sequence[int] | None,
+) -> DiagnosisContext[Any]:
+    """The tables under a column map; a sort key that is not in the answer leaves a strict list."""
+    if order is not None and not all(e in columns.how for e in order):
+        order, runs = None, None if runs is None else tie_runs(engine, None)
+    return engine.diagnosis_context(columns, runs, order)
+
+
+def _named_only(context: DiagnosisContext[Any], trial: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
+    """The values are all there, but the column has another name, and names alone are taken."""
+    found, alignment = diagnose(context)
+    tied = ", ".join(
+        f"`{trial.actual.columns[a].name}` holds the values of `{trial.expected.columns[e].name}`"
+        for e, a in trial.columns.partial
+    )
+    option = ", and `columns: name` takes names alone" if context.options.columns == "name" else ""
+    names = listed(context.expected.columns[e].name for e in context.columns.missing)
+    count = counted(len(context.columns.missing), "expected column")
+    return replace(found, sentence=f"{count} not in the answer: {names}; {tied}{option}"), alignment
+
+
+def _said(
+    context: DiagnosisContext[Any], found: Diagnosis, alignment: Alignment
+) -> tuple[Diagnosis, Alignment]:
+    """The diagnosis with the pairing that it was made under in front."""
+    partial = context.columns.partial
+    if not partial or found.word in FORM:
+        return found, alignment
+    names = [(context.expected.columns[e].name, context.actual.columns[a].name) for e, a in partial]
+    tied = ", ".join(f"`{mine}` ~ `{theirs}`" for mine, theirs in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    sentence = found.sentence
+    if len(names) == 1:
+        sentence = sentence.removeprefix(f"`{names[0][0]}`: ")
+    proof = {**found.proof, "names": dict(names)}
+    return replace(found, sentence=f"{tied}{more} (names differ): {sentence}", proof=proof), alignment
+
+
+def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterator[list[tuple[int, int]]]:
+    """Injective pairings of missing columns with left-over ones that fit, the likeliest first."""
+    fitting = {e: [a for a in columns.extra if _fits(engine, e, a)] for e in columns.missing}
+    fitting = {e: found for e, found in fitting.items() if found}
+    if not fitting:
+        return
+    scores = _scores(engine, columns, fitting)
+    agree = {pair: share for pair, share in scores.items() if share > 0}
+    most = best_pairs(list(fitting), list(columns.extra), agree)
+    if most and not _better_by_name(engine, most, scores):
+        tied, taken = {e for e, _ in most}, {a for _, a in most}
+        rest = {e: [a for a in found if a not in taken] for e, found in fitting.items() if e not in tied}
+        yield from ([*most, *pairs] for pairs in _injective(engine, rest))
+    else:
+        yield from _injective(engine, fitting)
+
+
+def _scores(
+    engine: ComparisonEngine[Any, Any], columns: ColumnMap, fitting: dict[int, list[int]]
+) -> dict[tuple[int, int], float]:
+    """The share of whole rows that agree with a pair; of the two columns alone where none does."""
+    pairs = [(e, a) for e, found in fitting.items() for a in found]
+    if len(pairs) > MOST_SCORED:
+        return {}
+    fixed = [pair for pair in columns.pairs if pair not in columns.partial]
+    joint = {pair: engine.agreement(*pair, fixed) for pair in pairs}
+    if any(joint.values()) or not fixed:
+        return joint
+    return {pair: engine.agreement(*pair) for pair in pairs}
+
+
+def _better_by_name(
+    engine: ComparisonEngine[Any, Any],
+    most: list[tuple[int, int]],
+    scores: dict[tuple[int, int], float],
+) -> bool:
+    """Whether few rows agree by chance while other names say the same in so many words."""
+    names = engine.expected.names, engine.actual.names
+    return any(
+        scores[e, a] < 0.5
+        and affinity(names[0][e], names[1][a])
+        < max(affinity(names[0][e], names[1][b]) for f, b in scores if f == e)
+        for e, a in most
+    )
+
+
+def _injective(
+    engine: ComparisonEngine[Any, Any], fitting: dict[int, list[int]]
+) -> Iterator[list[tuple[int, int]]]:
+    """Pairings in the order of their likeness by name, kind and place; as many columns as there can be."""
+    expected, actual = engine.expected, engine.actual
+
+    def likelihood(e: int, a: int) -> tuple[float, bool, int]:
+        same = engine.kind(e) == answered_kind(engine, a)
+        return -affinity(expected.columns[e].name, actual.columns[a].name), not same, a
+
+    ordered = {e: sorted(found, key=lambda a, e=e: likelihood(e, a)) for e, found in fitting.items()}  # type: ignore[misc]
+    weights = {
+        (e, a): 1 / (1 + place) + affinity(expected.columns[e].name, actual.columns[a].name)
+        for e, found in ordered.items()
+        for place, a in enumerate(found)
+    }
+    best = best_pairs(list(ordered), list(range(len(actual.columns))), weights)
+    yield best
+    if len(ordered) <= 3:
+        for choice in product(*ordered.values()):
+            pairs = list(zip(ordered, choice, strict=True))
+            if len(set(choice)) == len(choice) and pairs != best:
+                yield pairs
+
+
+def answered_kind(engine: ComparisonEngine[Any, Any], a: int) -> Kind:
+    """Return the kind of an answered column: its SQL type, else that of its first values."""
+    known = kind_of(engine.actual.columns[a].type)
+    return known or kind_of_values(engine.actual.head(HEAD).column(a))
+
+
+def _fits(engine: ComparisonEngine[Any, Any], e: int, a: int) -> bool:
+    """Whether an answered column could stand for an expected one: its values can be read as such."""
+    kind, other = engine.kind(e), answered_kind(engine, a)
+    values = [v for v in map(plain, engine.actual.head(HEAD).column(a)) if not is_null(v)]
+    if not values:
+        return True
+    if kind.name == "text":
+        codes = [v for v in engine.expected.head(HEAD).column(e) if isinstance(v, str)]
+        digits = bool(codes) and all(code.strip().isdigit() for code in codes)
+        return other.name in ("text", "uuid", "json") or (digits and other.numeric)
+    if kind.name in MOMENTS and other.name == "text":
+        return _mostly(
+            [_DATE_LIKE.fullmatch(v.strip()[:40]) is not None for v in values if isinstance(v, str)]
+        )
+    if kind.name in MOMENTS or other.name in MOMENTS:
+        return kind.name in MOMENTS and other.name in MOMENTS
+    if kind.name == "boolean" and other.numeric:
+        return all(v in (0, 1) for v in values)
+    if kind.numeric and other.name == "boolean":
+        return False
+    reading = ColumnReading(kind)
+    return _mostly([not isinstance(read_cell(v, reading)[0], Unreadable) for v in values])
+
+
+def _mostly(flags: Sequence[bool]) -> bool:
+    return bool(flags) and sum(flags) * 2 > len(flags)
