@@ -22,7 +22,12 @@ from pytest_agenteval.config.options import OPTIONS
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # Words that look like options and are none: variables of ours that are secrets, and the names of things.
-NOT_OPTIONS = {"AGENTEVAL_USERNAME", "AGENTEVAL_PASSWORD", "agenteval_isolated_databases"}
+NOT_OPTIONS = {
+    "agenteval_importers",
+    "AGENTEVAL_USERNAME",
+    "AGENTEVAL_PASSWORD",
+    "agenteval_isolated_databases",
+}
 
 
 class Story:

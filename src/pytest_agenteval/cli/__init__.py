@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "check": "every fault of every case file at once; with --references every reference run twice",
     "diff": "what got worse between two runs (exit 1 when something did)",
     "export": "attempts as CSV, Parquet, JSON lines or OpenTelemetry spans",
+    "import": "questions of spreadsheets, semantic models and other tools as cases",
     "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML, JSON or one web page (--html)",
@@ -27,7 +28,9 @@ COMMANDS: dict[str, str] = {
     "view": "results in a browser: runs, cases, attempts, differences",
     "validate": "is the governance configuration consistent, and does it fit the databases",
 }
-"""Command name -> its one-line help; the module is ``cli.<name with _>``."""
+"""Command name -> its one-line help; the module is ``cli.<name with _>``, but for ``MODULES``."""
+
+MODULES = {"import": "import_cases"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, text in COMMANDS.items():
         sub = subparsers.add_parser(name, help=text, description=text)
         if words[:1] == [name]:
-            module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+            module = importlib.import_module(f"{__name__}.{MODULES.get(name, name.replace('-', '_'))}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     arguments = parser.parse_args(words)

@@ -94,8 +94,7 @@ def _metadata(item: ImportedItem, file: str, form: str) -> dict[str, Any]:
     if original := item.metadata.get("source_sql"):
         source["sql"] = original
     held: dict[str, Any] = {
-        "reviewed": dict(item.reviewed) if item.reviewed else False,
-        "imported": True,
+        "reviewed": {**item.reviewed, "sha": item.taken[:12]} if item.reviewed else False,
         "source": source,
     }
     if item.known:

@@ -10,7 +10,7 @@ from pytest_agenteval.authoring.importing import bi, pairs, semantic
 from pytest_agenteval.authoring.importing.headers import plain_header
 from pytest_agenteval.authoring.importing.items import ReadSource
 from pytest_agenteval.authoring.importing.sources import ImportFailed, SourceFile
-from pytest_agenteval.authoring.importing.spreadsheet import as_records, read_spreadsheet, unknown_keys
+from pytest_agenteval.authoring.importing.spreadsheet import as_records, read_spreadsheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +207,7 @@ def _with_header(source: SourceFile, mapping: Mapping[str, str]) -> SourceFile:
     if not mapping and filled and tabs:
         rows = [(f"row {at}", {"gold_sql": row[0], "db_id": row[1]}) for at, row in enumerate(filled, 1)]
         return SourceFile(source.name, "table", rows=rows, columns=("gold_sql", "db_id"))
-    read = as_records(source, mapping)
-    if missing := unknown_keys(mapping, read.columns):
-        raise ImportFailed(
-            f"{source.name}: --map names {', '.join(map(repr, missing))}; the columns are "
-            f"{', '.join(filter(None, read.columns))}"
-        )
-    return read
+    return as_records(source, mapping)
 
 
 def _format(

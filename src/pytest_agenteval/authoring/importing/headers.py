@@ -58,12 +58,16 @@ def header_row(grid: Sequence[Sequence[object]], mapping: Mapping[str, str], nam
         cells = [cell for cell in row if cell not in (None, "")]
         if len(cells) > 1 or (cells and len(row) == 1):
             found = match_columns([str(cell) if cell is not None else "" for cell in row], mapping)
-            if "prompt" in found or (len(cells) > 1 and "sql" in found):
+            if "prompt" in found:
                 return number
     shown = next((row for row in grid if sum(cell not in (None, "") for cell in row) > 1), None)
     if shown is None:
         raise ImportFailed(f"{name}: no known format; agenteval import --formats lists what is read")
     columns = [str(cell) for cell in shown if cell not in (None, "")]
+    if lost := [column for column in mapping.values() if column not in columns]:
+        raise ImportFailed(
+            f"{name}: --map names {', '.join(map(repr, lost))}; the columns are {', '.join(columns)[:300]}"
+        )
     hint = next((column for column in columns if plain_header(column) in _GUESSES), columns[0])
     raise ImportFailed(
         f"{name}: no question column among: {', '.join(columns)[:300]}; say --map prompt={hint}"

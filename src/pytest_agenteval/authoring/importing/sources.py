@@ -57,9 +57,7 @@ def parse_source(data: bytes, name: str, folder: Path | None = None, sheet: str 
     if data.startswith(LFS):
         raise ImportFailed(f"{name}: is a Git LFS pointer, not the data; run git lfs pull")
     if data.startswith(OLE):
-        raise ImportFailed(
-            f"{name}: is encrypted, or of Excel before 2007; save it as .xlsx without a password"
-        )
+        raise ImportFailed(f"{name}: is encrypted, or of an Excel before 2007; save it as open .xlsx")
     if data.startswith(b"PK\x03\x04"):
         from pytest_agenteval.authoring.importing.xlsx import read_sheet
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -106,8 +106,3 @@ def _text(cell: Any) -> str:
     if cell is None or isinstance(cell, NoFormulaValue):
         return ""
     return cell.isoformat() if isinstance(cell, date) else str(cell).strip()
-
-
-def unknown_keys(mapping: Mapping[str, str], columns: Sequence[str]) -> list[str]:
-    """Return the columns that ``--map`` names and the table does not have."""
-    return [column for column in mapping.values() if column not in columns]
