@@ -209,7 +209,8 @@ class Attempt:
     """One attempt at one case with one model: everything a report needs, nothing live.
 
     ``comparison`` is what was compared just now; ``saved`` what is known of it where the attempt was taken
-    over from earlier results. ``traceback`` is the agent's own, where it raised.
+    over from earlier results. ``reference`` is the table it was compared with, ``references`` are all that
+    the case and its turns have. ``traceback`` is the agent's own, where it raised.
     """
 
     number: int
@@ -220,6 +221,7 @@ class Attempt:
     comparison: Any = None
     reference: Table | None = None
     reference_sql: str | None = None
+    references: tuple[Table, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     stage: Stage | None = None
     reason: str | None = None

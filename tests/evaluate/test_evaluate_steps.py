@@ -180,17 +180,17 @@ def test_a_journal_that_takes_no_more_lines_ends_the_run(run):
 
 
 @pytest.mark.parametrize(
-    ("error", "stage", "reason", "text"),
+    ("error", "verdict", "stage", "reason", "text"),
     [
-        (KeyboardInterrupt(), "agent", "interrupted", "interrupted: KeyboardInterrupt"),
-        (SystemExit("Timeout (>3.0s) \n"), "timeout", "timeout", "Timeout (>3.0s)"),
+        (KeyboardInterrupt(), "not_run", None, "interrupted", "interrupted: KeyboardInterrupt"),
+        (SystemExit("Timeout (>3.0s) \n"), "error", "timeout", "timeout", "Timeout (>3.0s)"),
     ],
 )
-def test_what_ends_the_process_leaves_the_attempt_and_goes_on(run, error, stage, reason, text):
+def test_what_ends_the_process_leaves_the_attempt_and_goes_on(run, error, verdict, stage, reason, text):
     told: list[Attempt] = []
     with pytest.raises(type(error)):
         run(told=told, ask=raising(error))
-    assert [(a.verdict, a.stage, a.reason, a.message) for a in told] == [("error", stage, reason, text)]
+    assert [(a.verdict, a.stage, a.reason, a.message) for a in told] == [(verdict, stage, reason, text)]
 
 
 def test_an_answer_key_that_was_read_fails_before_anything_else_is_judged(run):
@@ -331,6 +331,42 @@ def test_what_checks_say_comes_in_nao_s_order(run):
     assert result.verdict == "failed"
     assert "warning: " in result.message
     assert attempt.asked == ("execute_sql",)
+
+
+def test_of_a_failure_only_what_failed_is_told(run):
+    text = (
+        f"{PLAIN}assertions:\n  - {{type: tool_call, tool: execute_sql}}\n"
+        "  - {type: text, contains: three, severity: warn}\n"
+    )
+    answer = Answer("4", tool_calls=(ToolCall("execute_sql", {}),))
+    wrong = {"ask": lambda number: answer, "extract": lambda *given: Extraction(None, "none")}
+    result, _ = run(text, **wrong)
+    assert result.message == "no data returned; warning: text: 'three' is missing"
+    result, _ = run(text, ask=lambda number: answer)
+    assert result.message == "tool_call: execute_sql; match; warning: text: 'three' is missing"
+    missing = text.replace("execute_sql", "charge")
+    result, _ = run(missing, ask=lambda number: answer)
+    assert result.message.startswith("missing tool_call: charge; warning: ")
+
+
+def test_every_reference_of_the_case_and_of_its_turns_is_kept_with_the_attempt(run):
+    def reference(sql: str) -> Reference:
+        return Reference(Table.from_records([{"n": int(sql.split()[1])}]), sql)
+
+    text = "prompt: How many?\nsql: [SELECT 2 AS n, SELECT 3 AS n]\n"
+    for found in (THREE, Table.from_records([{"n": 9}])):
+        _, (attempt,) = run(text, reference=reference, extract=lambda *given, f=found: Extraction(f, "given"))
+        assert [table.column(0) for table in attempt.references] == [[2], [3]]
+    _, (attempt,) = run(CONVERSATION, reference=reference, ask=raising(AgentFailed("down")))
+    assert [table.column(0) for table in attempt.references] == [[3], [4]]
+
+
+def test_the_traceback_of_a_raising_agent_is_kept(run):
+    error = AgentFailed("ValueError: no")
+    error.traceback = "Traceback (most recent call last):\nValueError: no"
+    _, (attempt,) = run(ask=raising(error))
+    assert attempt.traceback == error.traceback
+    assert run(ask=raising(AgentFailed("HTTP 500")))[1][0].traceback is None
 
 
 def test_nothing_to_check_is_for_review(run):

@@ -50,9 +50,9 @@ total_revenue  ✓ 2/2           ✓ 2/2
 order_count    ✗ 0/2           ✗ 0/2
 by_status      ✓ 2/2           ✓ 2/2
 Attempts (k = 2)
-Model           Success %      95 %  pass@2  pass^2
-openai:fake-1      66.7 %  21 to 94  66.7 %  66.7 %
-openai:gpt-4.1     66.7 %  21 to 94  66.7 %  66.7 %
+Model           Success %      95 %  pass@2  pass^2       of  Errors
+openai:fake-1      66.7 %  21 to 94  66.7 %  66.7 %  3 cases       0
+openai:gpt-4.1     66.7 %  21 to 94  66.7 %  66.7 %  3 cases       0
 duration: p50 0.3s, p95 0.5s
 results: tests/outputs/results_X.json
 next: pytest --lf (asks the failed cases again)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from result_runs import NOW, Journal, answered, item, judged
 
+from pytest_agenteval.reports.tables import attempts_sheet
 from pytest_agenteval.results.analysis.statistics import wilson
 from pytest_agenteval.results.document.document import from_folder
 from pytest_agenteval.results.document.rows import row_of
@@ -62,7 +63,33 @@ def test_errors_count_neither_way(stored):
     assert by_test["revenue"]["pass_at_k"] == 1.0
     assert by_test["revenue"]["pass_hat_k"] is None
     assert by_test["b"]["pass_hat_k"] == 0.0
-    assert header["pass_metrics"]["aggregate"]["pass_hat_k"] == 0.0
+    # neither case has three judged attempts, so nothing is said of three tries
+    assert header["pass_metrics"]["aggregate"] == {"pass_at_1": 0.75, "pass_at_k": None, "pass_hat_k": None}
+    assert (header["pass_metrics"]["k"], header["pass_metrics"]["k_cases"]) == (3, 0)
+
+
+def test_pass_k_is_a_mean_over_the_cases_that_were_asked_k_times(stored):
+    plan = {item(f"once{n}"): ["passed"] for n in range(21)}
+    plan |= {
+        item("whole", k=3): ["passed", "failed", "passed"],
+        item("cut", k=3): ["passed", "error", "error"],
+    }
+    plan |= {item("other", "demo:b"): ["passed"]}
+    header = stored(plan).header
+    metrics = header["pass_metrics"]
+    assert (metrics["k"], metrics["k_cases"]) == (3, 1)
+    assert metrics["aggregate"]["pass_at_k"] == 1.0
+    assert metrics["aggregate"]["pass_hat_k"] == 0.0
+    assert metrics["aggregate"]["pass_at_1"] == pytest.approx((23 + 2 / 3) / 24)
+    ours = {entry["model"]: entry for entry in header["by_model"]}
+    assert (ours["demo:a"]["k_cases"], ours["demo:a"]["pass_hat_k"], ours["demo:a"]["errors"]) == (1, 0.0, 2)
+    assert (ours["demo:b"]["k"], ours["demo:b"]["k_cases"]) == (1, 1)
+    sheet = attempts_sheet(stored(plan))
+    assert [column.name for column in sheet.columns][3:] == ["pass@3", "pass^3", "of", "Errors"]
+    assert {row[0]: list(row[3:]) for row in sheet.rows} == {
+        "demo:a": ["100.0 %", "0.0 %", "1 case", "2"],
+        "demo:b": ["-", "-", "0 cases", "0"],
+    }
 
 
 def test_expected_failures_are_outside_the_pass_rate(stored):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,37 @@ def test_the_paired_test_and_how_many_more_cases(run_folder):
     assert (diff.worse, diff.more_cases, diff.paired) == (True, 8, 50)
     back = diff_documents(new, old)
     assert (back.worse, back.p_value) == (False, diff.p_value)
+
+
+def run_with_references(run_folder, tables: list[Table], used: int, verdict: str):
+    """A run of one case with these references, compared with the one at ``used``."""
+    folder = run_folder({item("a"): None})
+    journal = Journal(folder, "main")
+    journal.started(item("a").nodeid)
+    attempt = judged(1, verdict, reference=tables[used], references=tuple(tables))
+    journal.attempt(item("a").nodeid, 0, attempt)
+    return from_folder(folder)
+
+
+def table(value: object) -> Table:
+    return Table.from_rows(["n"], [[value]], ["INTEGER"])
+
+
+def test_data_changed_looks_at_every_reference_not_at_the_one_that_was_used(run_folder):
+    old = run_with_references(run_folder, [table(1), table(2)], 1, "passed")
+    same = run_with_references(run_folder, [table(1), table(2)], 0, "failed")
+    (change,) = diff_documents(old, same).changes
+    assert (change.change, change.notes) == ("regression", ())
+    other = run_with_references(run_folder, [table(1), table(3)], 0, "failed")
+    (change,) = diff_documents(old, other).changes
+    assert (change.change, change.notes) == ("regression", ("data changed",))
+    # a file from before all of them were kept is compared by the one it knows
+    rows = [replace(row, reference_hashes=()) for row in old.rows]
+    (change,) = diff_documents(replace(old, rows=rows), same).changes
+    assert change.notes == ("data changed",)
+    silent = [replace(row, reference_hash=None) for row in rows]
+    (change,) = diff_documents(replace(old, rows=silent), same).changes
+    assert change.notes == ()
 
 
 def test_several_attempts_are_compared_by_their_rates(run_folder):

@@ -55,7 +55,7 @@ def test_the_keys_stand_in_order_and_each_entry_on_one_line(stored):
     assert list(entry)[-1] == "details"
     before = list(entry)[: list(entry).index("checks")]
     behind = [key for key in entry if key not in before]
-    assert behind == ["checks", "wire_attempts", "diff", "mapping", "details"]
+    assert behind == ["checks", "wire_attempts", "diff", "mapping", "traceback", "details"]
 
 
 def test_the_document_is_a_pure_function_of_the_folder(run_folder, tmp_path):

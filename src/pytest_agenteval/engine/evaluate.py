@@ -81,7 +81,7 @@ def evaluate(steps: CaseSteps) -> CaseResult:
         references, of_turns = references_of(steps)
     except Exception as error:
         failed = error
-        return _each(steps, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(steps, ())), failed))
+        return _each(steps, kept, lambda n: _error(_Draft(n, "reference", facts=_facts(steps)), failed))
     return _each(steps, kept, lambda n: _attempt(steps, n, references, of_turns))
 
 
@@ -96,12 +96,17 @@ def _each(steps: CaseSteps, kept: Mapping[int, Attempt | None], make: Callable[[
     return _conclude(steps, attempts)
 
 
-def _facts(steps: CaseSteps, references: tuple[Reference, ...]) -> dict[str, Any]:
+def _facts(
+    steps: CaseSteps,
+    references: tuple[Reference, ...] = (),
+    of_turns: tuple[tuple[Reference, ...], ...] = (),
+) -> dict[str, Any]:
     """What is known of every attempt before the agent is asked."""
     sql = steps.case.statements
     return {
         "reference_sql": sql[0] if sql else None,
         "reference": references[0].table if references else None,
+        "references": tuple(one.table for accepted in (references, *of_turns) for one in accepted),
     }
 
 
@@ -111,6 +116,8 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
         # what was spent and tried before it failed; an overlapping call began long before we waited for it
         if error.answer is not None:
             draft.facts.setdefault("answer", error.answer)
+        if error.traceback:
+            draft.facts["traceback"] = error.traceback
         if error.duration_ms is not None:
             draft.started = time.monotonic() - error.duration_ms / 1000
     if isinstance(error, BudgetSpent):
@@ -159,7 +166,7 @@ def _attempt(
     references: tuple[Reference, ...],
     of_turns: tuple[tuple[Reference, ...], ...],
 ) -> Attempt:
-    draft = _Draft(number, facts=_facts(steps, references))
+    draft = _Draft(number, facts=_facts(steps, references, of_turns))
     try:
         answer = steps.ask(number)
         draft.started = time.monotonic()
@@ -179,7 +186,8 @@ def _cut_short(draft: _Draft, error: BaseException) -> Attempt:
     text = str(error) or type(error).__name__
     if "timeout" in text.lower():
         return draft.failed_at("timeout", "timeout", text.strip())
-    return draft.failed_at(draft.stage, "interrupted", f"interrupted: {type(error).__name__}")
+    # a person's Ctrl-C is no fault of anybody's: it may not lower the rate of what was judged
+    return draft.finish("not_run", f"interrupted: {type(error).__name__}", reason="interrupted")
 
 
 def _judge(
@@ -283,10 +291,16 @@ def counts_as_check(results: Sequence[CheckResult]) -> bool:
 
 
 def _message(results: Sequence[CheckResult], turns: int) -> str:
-    """Nao's form: what the assertions say, then the data message; what failed in a turn names the turn."""
+    """Nao's form: what the assertions say, then the data message; what failed in a turn names the turn.
+
+    Of a failure only what failed is told: it has one line in a table, and the first words count.
+    """
     spared = [result for result in results if result.details.get("not_asked")]
     rest = [result for result in results if not result.details.get("not_asked")]
-    asserted = [r for r in rest if r.type != "data" and (r.type in ALWAYS_SAID or not r.passed)]
+    failed = any(result.severity == "fail" and not result.passed for result in rest)
+    asserted = [
+        r for r in rest if r.type != "data" and (not r.passed or (r.type in ALWAYS_SAID and not failed))
+    ]
     data = [result for result in rest if result.type == "data"]
     wrong = [result for result in data if not result.passed]
     deciding = [r for r in asserted if r.severity == "fail"]
@@ -297,7 +311,9 @@ def _message(results: Sequence[CheckResult], turns: int) -> str:
         return f"{turn_label(result.turn, turns)}: {result.why}"
 
     warned = [f"warning: {why(r)}" if not r.passed else r.why for r in asserted if r.severity == "warn"]
-    said = [why(r) for r in (*deciding, *(wrong or data))] or [r.why for r in rest if r.severity == "fail"]
+    said = [why(r) for r in (*deciding, *(wrong if failed else data))] or [
+        r.why for r in rest if r.severity == "fail"
+    ]
     pieces = [*said, *warned, *(result.why for result in spared)]
     return "; ".join(dict.fromkeys(pieces)) or "nothing was checked"
 

@@ -183,13 +183,16 @@ def _raise_for_verdict(item: pytest.Item, run: Run, case: Case, result: CaseResu
     from pytest_agenteval.reports.failure import GATED, failure_text
 
     expected = run.context.planned_item(case, item.nodeid, model_of(item)).xfail is not None
+    text = ""
+    if result.verdict in ("failed", "error", "review"):
+        text = run.context.redactor.text(failure_text(case, result, style=item.config.option.tbstyle))
     if result.verdict == "failed" and run.context.choices.gated and not expected:
-        item_state(item).gated_text = run.context.redactor.text(failure_text(case, result))
+        item_state(item).gated_text = text
         pytest.xfail(GATED + fit(one_line(run.context.redactor.text(result.cause)), SHORT))
     if result.verdict == "failed" or (result.verdict == "review" and run.context.settings.strict):
-        raise CaseFailed(run.context.redactor.text(failure_text(case, result)), pytrace=False)
+        raise CaseFailed(text, pytrace=False)
     if result.verdict == "error":
-        raise CaseError(run.context.redactor.text(failure_text(case, result)), pytrace=False)
+        raise CaseError(text, pytrace=False)
     if result.verdict == "review":
         pytest.skip(f"to review: {result.message}")
     if result.verdict == "not_run":

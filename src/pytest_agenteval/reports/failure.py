@@ -17,8 +17,11 @@ GATED = "counted by the gate: "
 SOURCES = {"given": "handed over by the agent", "only query": "from the only query"}
 
 
-def failure_text(case: Case, result: CaseResult, width: int = WIDTH) -> str:
-    """The text of a failed or errored case, at most ``width`` columns wide where it can be folded."""
+def failure_text(case: Case, result: CaseResult, width: int = WIDTH, style: str = "auto") -> str:
+    """The text of a failed or errored case, at most ``width`` columns wide where it can be folded.
+
+    ``style`` is pytest's ``--tb``: how much of a raising agent's own traceback is shown.
+    """
     shown = next((a for a in result.attempts if a.verdict == result.verdict), None)
     if shown is None:
         return one_line(result.message)
@@ -28,6 +31,8 @@ def failure_text(case: Case, result: CaseResult, width: int = WIDTH) -> str:
         label = result.message.partition(": ")[0]
         lines.append(f"attempts {label}: {marks}, the text is that of attempt {shown.number}")
     lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, len(case.turns), width)
+    if shown.traceback:
+        lines += _traceback(shown.traceback, style)
     asked = " / ".join(turn.say for turn in case.turns) or repr(case.input)
     lines += ["", *_folded("prompt", asked, width), *_sources(shown, width)]
     return "\n".join(lines)
@@ -39,6 +44,33 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
     stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
     yield from _cut(textwrap.wrap(escape_text(stage + first), width, subsequent_indent="  ") or [""])
     yield from _cut(list(map(escape_text, more)))
+
+
+def _traceback(text: str, style: str) -> list[str]:
+    """The agent's own traceback: none of it for ``line``, the innermost frames for ``short``, else all."""
+    if style in ("no", "line"):
+        return []
+    lines = escape_text(text).splitlines()
+    return ["", *_cut(_innermost(lines) if style == "short" else lines)]
+
+
+def _innermost(lines: list[str]) -> list[str]:
+    """Of each exception the user's own frame nearest to where it was raised, and what it says.
+
+    Paths of the project are relative, those of libraries are not.
+    """
+    kept: list[str] = []
+    frames: list[list[str]] = []
+    for line in lines:
+        if line.lstrip().startswith('File "'):
+            frames.append([line])
+        elif frames and line.startswith("    "):
+            frames[-1].append(line)
+        else:
+            own = [frame for frame in frames if not frame[0].lstrip().startswith(('File "/', 'File "<'))]
+            kept += [*(own or frames or [[]])[-1], line]
+            frames = []
+    return kept
 
 
 def _cut(lines: list[str], most: int = 40) -> list[str]:

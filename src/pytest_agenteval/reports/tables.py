@@ -9,6 +9,7 @@ from pytest_agenteval.reports.text import cost_text, percent_text, rate_text, ti
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
 from pytest_agenteval.results.document.totals import known_cost, known_tokens, mean_per_attempt
+from pytest_agenteval.support.text import counted
 
 STATUS = {
     "passed": "passed",
@@ -135,7 +136,11 @@ def model_sheet(document: Document) -> ReportTable:
 
 
 def attempts_sheet(document: Document) -> ReportTable:
-    """Success %, pass@k and pass^k by model, with the 95 % interval of the success rate."""
+    """Success %, pass@k and pass^k by model, with the 95 % interval of the success rate.
+
+    ``of`` is the number of cases with k judged attempts, which the two are means over; ``Errors`` are
+    attempts without a verdict, which none of the figures counts.
+    """
     k = document.header["pass_metrics"]["k"]
     columns = (
         TableColumn("Model", flexible=True),
@@ -143,17 +148,22 @@ def attempts_sheet(document: Document) -> ReportTable:
         TableColumn("95 %", right=True),
         TableColumn(f"pass@{k}", right=True),
         TableColumn(f"pass^{k}", right=True),
+        TableColumn("of", right=True),
+        TableColumn("Errors", right=True),
     )
     rows = []
     for entry in document.header["by_model"]:
         ends = entry["interval"]
+        whole = entry if entry["k"] == k else {**entry, "pass_at_k": None, "pass_hat_k": None, "k_cases": 0}
         rows.append(
             [
                 entry["model"],
                 percent_text(entry["pass_at_1"]),
                 f"{ends[0]:.0f} to {ends[1]:.0f}" if ends else "-",
-                percent_text(entry["pass_at_k"]),
-                percent_text(entry["pass_hat_k"]),
+                percent_text(whole["pass_at_k"]),
+                percent_text(whole["pass_hat_k"]),
+                counted(whole["k_cases"], "case") if "k_cases" in whole else "-",
+                str(entry["errors"]),
             ]
         )
     return ReportTable(f"Attempts (k = {k})", columns, rows, [""] * len(rows))

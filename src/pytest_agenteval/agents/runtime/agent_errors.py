@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException
 from types import FrameType, TracebackType
 
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
@@ -57,7 +58,40 @@ def failed(error: BaseException, root: Path | None = None, logs: str = "") -> Ag
     place = where(error.__traceback__, root)
     made = AgentFailed(shown + (f" ({place})" if place else "") + _hint(shown))
     made.logs = logs
+    made.traceback = own_traceback(error, root)
     return made
+
+
+def own_traceback(error: BaseException, root: Path | None = None, most: int = 20_000) -> str:
+    """Return what Python says of an exception and its causes, without the frames that called the agent.
+
+    Paths below ``root`` are relative to it. At most ``most`` characters, the beginning and the end.
+    """
+    told = TracebackException.from_exception(error)
+    pending = [told]
+    while pending:
+        one = pending.pop()
+        one.stack = StackSummary.from_list(_own_frames(one.stack, root))
+        pending += [other for other in (one.__cause__, one.__context__) if other is not None]
+        pending += one.exceptions or ()
+    text = "".join(told.format()).rstrip()
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n  ...\n{text[-most // 2 :]}"
+
+
+def _own_frames(stack: StackSummary, root: Path | None) -> list[FrameSummary]:
+    """The frames from the first one that is neither ours nor Python's own, which lead to the agent."""
+    ours = str(Path(__file__).parent.parent.parent)
+    python = sysconfig.get_paths()["stdlib"]
+    leading = (ours, f"{python}/asyncio", f"{python}/thread")
+    first = next((n for n, frame in enumerate(stack) if not frame.filename.startswith(leading)), len(stack))
+    kept = [frame for frame in stack[first:] if not frame.filename.startswith(ours)]
+    names = [shown_path(frame.filename, root) if root else frame.filename for frame in kept]
+    return [
+        FrameSummary(name, frame.lineno, frame.name, lookup_line=False, line=frame.line)
+        for name, frame in zip(names, kept, strict=True)
+    ]
 
 
 def _members(group: BaseExceptionGroup[BaseException], root: Path | None, most: int = 3) -> str:

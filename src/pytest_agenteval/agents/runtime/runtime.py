@@ -92,6 +92,7 @@ class AgentRuntime:
                 raise
             made = failed(error, self._root, self._redact("".join(call.logs)))
             made.args = (self._redact(str(made)),)
+            made.traceback = self._redact(made.traceback)
             made.duration_ms = round((time.monotonic() - started) * 1000, 3)
             if made is error:
                 raise

@@ -160,7 +160,8 @@ def cards_of(document: Document, every: Sequence[CaseRow]) -> list[FigureCard]:
     ]
     if metrics["k"] > 1:
         whole = metrics["aggregate"]
-        note = f"pass^{metrics['k']} {percent_text(whole['pass_hat_k'])}"
+        of = f" of {counted(metrics['k_cases'], 'case')}" if "k_cases" in metrics else ""
+        note = f"pass^{metrics['k']} {percent_text(whole['pass_hat_k'])}{of}"
         cards.insert(1, FigureCard(f"pass@{metrics['k']}", percent_text(whole["pass_at_k"]), note))
     return cards
 

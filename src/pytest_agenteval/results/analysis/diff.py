@@ -131,10 +131,21 @@ def _change(old: CaseRow | None, new: CaseRow) -> CaseChange:
     notes = []
     if old.rows[0].case_hash and new.rows[0].case_hash and old.rows[0].case_hash != new.rows[0].case_hash:
         notes.append("case changed")
-    hashes = [{row.reference_hash for row in case.rows if row.reference_hash} for case in (old, new)]
-    if hashes[0] and hashes[1] and hashes[0] != hashes[1]:
+    if _data_changed(old, new):
         notes.append("data changed")
     return CaseChange(_kind(old, new), old, new, tuple(notes))
+
+
+def _data_changed(old: CaseRow, new: CaseRow) -> bool:
+    """Some reference of the case, or of one of its turns, gives other rows than before.
+
+    All of them are looked at: which one an attempt was compared with depends on its answer. Files that
+    know only that one are compared by it.
+    """
+    every = [{row.reference_hashes for row in case.rows if row.reference_hashes} for case in (old, new)]
+    if not all(every):
+        every = [{(row.reference_hash,) for row in case.rows if row.reference_hash} for case in (old, new)]
+    return all(every) and every[0] != every[1]
 
 
 def _kind(old: CaseRow, new: CaseRow) -> Change:

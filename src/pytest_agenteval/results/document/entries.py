@@ -45,6 +45,7 @@ def scalars_of(
         "case_hash": item.case_hash,
         "ask_hash": item.ask_hash,
         "reference_hash": head.get("reference_hash"),
+        "reference_hashes": head.get("reference_hashes") or [],
         "prompt": item.prompt,
         "database": item.database,
         "owner": item.owner,
@@ -90,6 +91,7 @@ def entry_of(
         "wire_attempts": said.get("wire_attempts", []),
         "diff": body.get("diff"),
         "mapping": body.get("mapping"),
+        "traceback": body.get("traceback"),
         "details": _details(body, said),
     }
 
@@ -133,6 +135,7 @@ def upgraded(entry: dict[str, Any], row: Row) -> dict[str, Any]:
         "k": row.k,
         "pass": row.pass_rule,
         **{key: entry.get(key) for key in ("xfail", "rerun", "answered_at", "leak")},
+        "reference_hashes": list(row.reference_hashes),
         "turns": entry.get("turns") or [],
         "tags": list(row.tags),
         "usage": usage_of(entry),
@@ -141,7 +144,7 @@ def upgraded(entry: dict[str, Any], row: Row) -> dict[str, Any]:
         "extraction": entry.get("extraction"),
         "checks": entry.get("checks") or [],
     }
-    rest = {key: entry.get(key) for key in ("wire_attempts", "diff", "mapping")}
+    rest = {key: entry.get(key) for key in ("wire_attempts", "diff", "mapping", "traceback")}
     more = {key: value for key, value in entry.items() if key not in scalars and key not in rest}
     more.pop("details", None)
     return {**scalars, **rest, **more, "details": entry.get("details") or {}}
@@ -169,10 +172,12 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
         body = {name: details.get(name) for name in _SAID}
         body["wire_attempts"] = entry.get("wire_attempts") or []
         answer = {"head": {name: entry.get(name) for name in names}, "body": body}
-    head = {name: entry.get(name) for name in (*_NAO, *_OURS, "reference_hash", "leak", "usage")}
-    shown = {
-        name: entry.get(name) for name in ("asked", "leniencies", "extraction", "checks", "diff", "mapping")
+    head = {
+        name: entry.get(name)
+        for name in (*_NAO, *_OURS, "reference_hash", "reference_hashes", "leak", "usage")
     }
+    parts = ("asked", "leniencies", "extraction", "checks", "diff", "mapping", "traceback")
+    shown = {name: entry.get(name) for name in parts}
     tables = ("comparison", "expected_table", "actual_table", "reference_sql", "expected_data", "actual_data")
     return answer, {"head": head, "body": {**shown, **{name: details.get(name) for name in tables}}}
 

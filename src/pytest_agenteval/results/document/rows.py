@@ -44,6 +44,7 @@ class Row:
     case_hash: str = ""
     ask_hash: str = ""
     reference_hash: str | None = None
+    reference_hashes: tuple[str, ...] = ()
     answered_at: str | None = None
     tags: tuple[str, ...] = ()
     usage: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -87,6 +88,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         case_hash=entry.get("case_hash") or "",
         ask_hash=entry.get("ask_hash") or "",
         reference_hash=entry.get("reference_hash"),
+        reference_hashes=tuple(entry.get("reference_hashes") or ()),
         answered_at=entry.get("answered_at"),
         tags=tuple(entry.get("tags") or ()),
         usage=usage_of(entry),

@@ -103,6 +103,7 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
                 "avg_tool_calls": figures["avg_tool_calls"],
                 "k": max((case.k for case in own), default=1),
                 **_suite(judged),
+                "k_cases": len(_asked_k_times(judged)),
                 "interval": [round(100 * end, 1) for end in spread] if spread else None,
                 "errors": figures["errors"],
                 "not_run": figures["not_run"],
@@ -148,9 +149,11 @@ def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
         for case in cases
     ]
     tests.sort(key=lambda test: (test["name"], test["model"], test["path"]))
+    judged = [case for case in cases if not case.xfailed]
     return {
         "k": max((case.k for case in cases), default=1),
-        "aggregate": _suite([case for case in cases if not case.xfailed]),
+        "k_cases": len(_asked_k_times(judged)),
+        "aggregate": _suite(judged),
         "by_test": tests,
     }
 
@@ -166,8 +169,20 @@ def case_metrics(case: CaseRow) -> dict[str, float | None]:
 
 
 def _suite(cases: Sequence[CaseRow]) -> dict[str, float | None]:
-    metrics = [case_metrics(case) for case in cases]
-    return {name: _mean(m[name] for m in metrics) for name in ("pass_at_1", "pass_at_k", "pass_hat_k")}
+    """Means over the cases: pass@1 of all, pass@k and pass^k of those that have k judged attempts.
+
+    A case asked once says nothing of three attempts, and of one cut short only the lucky half is known.
+    """
+    every = [case_metrics(case) for case in cases]
+    whole = [case_metrics(case) for case in _asked_k_times(cases)]
+    found = {"pass_at_1": _mean(metrics["pass_at_1"] for metrics in every)}
+    return found | {name: _mean(metrics[name] for metrics in whole) for name in ("pass_at_k", "pass_hat_k")}
+
+
+def _asked_k_times(cases: Sequence[CaseRow]) -> list[CaseRow]:
+    """The cases with as many judged attempts as the most that a case was to have."""
+    k = max((case.k for case in cases), default=1)
+    return [case for case in cases if case.k == k <= case.decision.judged]
 
 
 def _figures(rows: Sequence[Row]) -> dict[str, Any]:

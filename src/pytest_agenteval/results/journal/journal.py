@@ -133,15 +133,15 @@ class Journal:
             # what an agent had said when it failed is kept, but it is no answer to judge
             self._answer(nodeid, rerun, attempt.number, answer, finished=attempt.stage not in UNANSWERED)
         actual = attempt.extraction.table if attempt.extraction else None
-        hashed = {id(table): self._hash(table) for table in (attempt.reference, actual) if table is not None}
-        reference_hash = None if attempt.reference is None else hashed[id(attempt.reference)]
+        tables = (attempt.reference, actual, *attempt.references)
+        hashed = {id(table): self._hash(table) for table in tables if table is not None}
         self._event(
             "attempt",
             nodeid,
             rerun,
             attempt=attempt.number,
             answered=answer is not None,
-            head=pack(attempt_head(attempt, reference_hash))[0],
+            head=pack(attempt_head(attempt, hashed))[0],
             body=attempt_body(attempt, hashed, comparison_parts(attempt.comparison)),
         )
 
@@ -195,7 +195,7 @@ class Journal:
         if known is None:
             known = table_hash(table)
             with self._lock:
-                self._hashes = [*self._hashes[-7:], (table, known)]
+                self._hashes = [*self._hashes[-31:], (table, known)]
         return known
 
 

@@ -206,8 +206,11 @@ def table_hash(table: Table) -> str:
     return digest.hexdigest()
 
 
-def attempt_head(attempt: Attempt, reference_hash: str | None) -> dict[str, Any]:
-    """The scalars of an attempt: all that totals, tables and gates need."""
+def attempt_head(attempt: Attempt, hashed: Mapping[int, str]) -> dict[str, Any]:
+    """The scalars of an attempt: all that totals, tables and gates need.
+
+    ``hashed`` maps ``id(table)`` to its hash, for every reference of the attempt.
+    """
     answer, extraction = attempt.answer, attempt.extraction
     judged = [check for check in attempt.checks if check.usage is not None or check.cost is not None]
     usage = {
@@ -229,7 +232,8 @@ def attempt_head(attempt: Attempt, reference_hash: str | None) -> dict[str, Any]
         "cause": attempt.cause if attempt.cause != attempt.message else None,
         "score": finite(attempt.score),
         "leak": attempt.leak,
-        "reference_hash": reference_hash,
+        "reference_hash": None if attempt.reference is None else hashed[id(attempt.reference)],
+        "reference_hashes": [hashed[id(table)] for table in attempt.references],
         "usage": usage,
     }
 
@@ -265,6 +269,7 @@ def attempt_body(attempt: Attempt, hashed: Mapping[int, str], shown: Mapping[str
         "extraction": {"source": extraction.source, "query": extraction.query} if extraction else None,
         "checks": [check_record(check, attempt.comparison) for check in attempt.checks],
         "reference_sql": attempt.reference_sql,
+        "traceback": attempt.traceback,
         **shown,
         **tables,
         "types": types,
