@@ -74,6 +74,10 @@ def draft_of(
         raise NoCase(
             f"{entry.get('name')}: the results do not say what was asked, so there is no prompt to save"
         )
+    details = entry.get("details") or {}
+    if masked := details.get("masked"):
+        count = "1 value of its answer was" if masked == 1 else f"{masked:,} values of its answer were"
+        raise NoCase(f"{entry.get('name')}: {count} masked as secrets, so a case made of it could never pass")
     sql = agent_sql_of(entry)
     told = {
         "answered_by": entry.get("model") or None,
@@ -85,7 +89,7 @@ def draft_of(
         name=name or str(entry.get("name") or turns[0][:60]),
         turns=turns,
         sql=sql,
-        expected=None if sql else _expected(entry.get("details") or {}),
+        expected=None if sql else _expected(details),
         database=entry.get("database") or None,
         outcome=entry.get("observed"),
         source={"source": {key: value for key, value in told.items() if value is not None}},

@@ -27,7 +27,7 @@ MAX_ALIASES = 1_000
 MAX_VALUES = 200_000
 
 _SAFE = "tag:yaml.org,2002:"
-_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_EXPONENT = re.compile(r"[+-]?(\d++(?:\.\d*+)?+|\.\d++)[eE][+-]?\d+")
 _DEEP = re.compile(r"^[ \t?-]+", re.MULTILINE)
 
 

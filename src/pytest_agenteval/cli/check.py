@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,8 @@ class CheckFindings:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: no error; 1: errors; 2: a path or the configuration is wrong."""
+    from pytest_agenteval.config.known_secrets import redactor_of
+
     try:
         missing = [str(path) for path in arguments.paths if not path.exists()]
         if missing:
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         # a check of nothing must not look like a good one
         print("no case file here: agenteval_files names them, else they lie below a folder named tests")
         return 1
-    _tell(findings)
+    _tell(findings, redactor_of(place.project, place.settings))
     return 1 if findings.counts["error"] else 0
 
 
@@ -220,13 +222,13 @@ def _covers(line: str, folder: str) -> bool:
     return word in (folder, "*", "**")
 
 
-def _tell(findings: CheckFindings) -> None:
+def _tell(findings: CheckFindings, redact: Callable[[str], str]) -> None:
     order = {path: number for number, path in enumerate(dict.fromkeys(p.path for p in findings.problems))}
     for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
         shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")
-        print(shown.render(findings.root))
+        print(redact(shown.render(findings.root)))
     for note in (*findings.notes, *_unreviewed(findings.cases)):
-        print(note)
+        print(redact(note))
     counts, cases = findings.counts, len(findings.cases)
     parts = [counted(findings.files, "file"), counted(cases, "case")]
     if findings.references:

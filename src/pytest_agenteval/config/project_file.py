@@ -27,7 +27,7 @@ FOREIGN: Mapping[str, Kind] = {f"{kind}_config.yaml": kind for kind in NAO_KINDS
 
 KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files")
 TEST_KEYS = ("models", "k", "threads", "comparison")
-_SPEAKS_OF_US = re.compile(r"^\s*\[?\[?\s*tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
+_SPEAKS_OF_US = re.compile(r"^[^\S\n]*+\[?+\[?+[^\S\n]*+tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

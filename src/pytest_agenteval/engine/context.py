@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.config.project_file import Project
-
-
-def environment_redactor(project: Project) -> Redactor:
-    """Return a redactor that knows the secrets of the environment and of the project file."""
-    redactor = Redactor()
-    redactor.add_environment(os.environ)
-    project.secrets.listen(redactor.add_named)
-    return redactor
 
 
 def no_checks(registry: Registry) -> None:
@@ -76,7 +67,7 @@ class RunContext:
             nodeid=nodeid,
             path=self.shown(case.path),
             name=case.name,
-            model=model or self.settings.target or self.settings.fixture,
+            model=model or self.redactor.text(self.settings.target or self.settings.fixture),
             k=k,
             pass_rule=rule,
             case_hash=case.case_hash,

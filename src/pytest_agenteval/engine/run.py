@@ -263,7 +263,7 @@ class Run:
         """This process's journal."""
         process = self.context.process
         folder = self.folder() if process.local else None
-        journal = Journal(folder, process.name, redact=self.context.redactor.text)
+        journal = Journal(folder, process.name, redactor=self.context.redactor)
         self.resources.add(journal.close)
         return journal
 

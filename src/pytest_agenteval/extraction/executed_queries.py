@@ -21,14 +21,14 @@ _LOOKED_AT = 10_000
 """Characters of a text that decide whether it is SQL."""
 
 _SQL = re.compile(
-    r"""(?: \s | \( | ```(?:sql)? | --[^\n]*\n | /\*.*?\*/ )*
+    r"""(?: \s | \( | ```(?:sql)? | --[^\n]*\n | (?>/\*.*?\*/) )*+
     (?: select\b.*\bfrom\b | select\s+(?:[*'] | [\w.]+\s*\( | \d[\d.]*\s*(?:$|[;,*/+-]|as\b))
       | with\s+(?:recursive\s+)?["\w]+\s*(?:\([^)]*\)\s*)?as\s+(?:(?:not\s+)?materialized\s*)?\(
       | (?:insert(?:\s+or\s+\w+)?|replace|merge)\s+(?:into|overwrite)\b | attach\s+(?:database\s+)?'
       | pragma\s+\w+\s*[=(;] | call\s+[\w.]+\s*\( | update\b.*\bset\b | delete\s+from\b
       | (?:drop|alter|create|truncate)\s+(?:or\s+replace\s+|temp(?:orary)?\s+|unique\s+|materialized\s+)*
         (?:table|view|schema|database|index|sequence|function|role|user)\b
-      | truncate\s+[\w."]+\s*;?\s*$ | (?:grant|revoke)\b.*\bon\b.*\b(?:to|from)\b
+      | truncate\s+[\w."]+\s*;?\s*$ | (?:grant|revoke)\b(?>.*?\bon\b).*\b(?:to|from)\b
       | copy\b.*\b(?:from|to)\s+(?:'|stdin|stdout|program)
     )""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,

@@ -15,6 +15,7 @@ import pytest
 from pytest_agenteval.plugin.controller import ControllerPlugin
 from pytest_agenteval.plugin.items import case_of, has_cases, session_state
 from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given
+from pytest_agenteval.plugin.warning_masks import WarningMasks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.collectonly = True
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ControllerPlugin(config), "agenteval-live")
+    config.pluginmanager.register(WarningMasks(config), "agenteval-warnings")
     check_settings(config)
 
 

@@ -183,8 +183,9 @@ class ControllerPlugin:
 def live_line(scalars: dict[str, Any], spent: float) -> str:
     """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
     from pytest_agenteval.reports.text import cost_text
+    from pytest_agenteval.support.text import one_line
 
-    parts = [" ".join(str(scalars["message"]).split())]
+    parts = [one_line(str(scalars["message"]))]
     if scalars.get("tokens") is not None:
         parts.append(f"{scalars['tokens']:,} tok")
     if scalars.get("cost") is not None:

@@ -127,8 +127,9 @@ def run_of(config: pytest.Config) -> Run:
 
 
 def _new_run(config: pytest.Config) -> Run:
+    from pytest_agenteval.config.known_secrets import redactor_of
     from pytest_agenteval.config.project_file import find_project
-    from pytest_agenteval.engine.context import RunContext, environment_redactor
+    from pytest_agenteval.engine.context import RunContext
     from pytest_agenteval.engine.run import Run
     from pytest_agenteval.errors import AgentEvalError
 
@@ -147,7 +148,7 @@ def _new_run(config: pytest.Config) -> Run:
             settings=settings,
             project=project,
             process=_process(config, settings),
-            redactor=environment_redactor(project),
+            redactor=redactor_of(project, settings),
             register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
         )
     )

@@ -245,7 +245,8 @@ def _set_user_properties(item: pytest.Item, report: pytest.TestReport, scalars: 
     keys = ("model", "tokens", "cost", "message", "verdict", "reason")
     properties = [(PREFIX + key, scalars[key]) for key in keys if scalars[key] is not None]
     others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
-    item.user_properties[:] = [*others, *properties]
+    mask = run_of(item.config).context.redactor.data
+    item.user_properties[:] = [(key, mask({key: value})[key]) for key, value in (*others, *properties)]
     report.user_properties = list(item.user_properties)
 
 
