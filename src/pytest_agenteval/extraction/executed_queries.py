@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_agenteval.table import Column, Table
-from pytest_agenteval.types import Answer, Statement, ToolCall, UnreadCall
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, Statement, ToolCall, UnreadCall
 
 METRIC_TOOLS = ("query_metrics",)
 """Tools whose result is a table that no statement stands behind."""
@@ -47,7 +47,7 @@ class Query:
     turn: int = 0
 
 
-def executed_queries(answer: Answer, sql_tools: Sequence[str] = ("execute_sql",)) -> tuple[Query, ...]:
+def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS) -> tuple[Query, ...]:
     """The queries among the tool calls of ``answer`` whose status is ok, in order.
 
     A call is a query when its tool is one of ``sql_tools``, or when its arguments hold ``sql_query`` or
