@@ -99,23 +99,22 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
     own = conftest_speaks(place.root, r"\bagenteval_databases\b")
     databases = None if own else (*place.project.databases, *dict(place.settings.databases))
     where = [path.resolve() for path in paths] or list(place.testpaths)
-    for path, claim in find(where, root=place.root, globs=place.settings.files):
+    for path, claim in find(where, place.claims):
         from pytest_agenteval.cases.loader import load_cases
 
         loaded = load_cases(
             path,
             checks=checks,
-            kind=claim.kind,
-            claimed=claim.strict,
+            claim=claim,
             strict=strict,
             databases=databases,
-            root=place.root,
+            root=place.home,
         )
         if loaded.ours:
             findings.files += 1
             findings.cases += loaded.cases
             findings.add([*loaded.problems, *_unchecked(loaded)])
-    for path, key in overlooked(where, root=place.root, globs=place.settings.files):
+    for path, key in overlooked(where, place.claims):
         text = f"not taken for a case: it has {key!r}, but no prompt, question, say or input at its top"
         findings.add([Problem(path, 1, 1, text, "warning")])
     findings.add(_exposed(place, findings.cases))
@@ -185,7 +184,7 @@ def _target(place: ProjectLocation) -> Iterator[Problem]:
     project, target = place.project, place.settings.target
     faults = []
     if target is not None:
-        faults.append(target_fault(target, project, root=place.root, present=False))
+        faults.append(target_fault(target, project, root=place.home, present=False))
     if "http" in project.places and (target or "").partition(":")[0] not in ("http", "https"):
         faults.append(http_fault(project, ANY_URL))
     for fault in filter(None, faults):
@@ -197,7 +196,7 @@ def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
     kind = place.project.kind
     if kind not in NAO_KINDS:
         return []
-    path = place.root / f".{kind}ignore"
+    path = place.home / f".{kind}ignore"
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     inside = [case.path.relative_to(place.root) for case in cases if case.path.is_relative_to(place.root)]
     folders = sorted({parts[0] for parts in (entry.parts for entry in inside) if len(parts) > 1})

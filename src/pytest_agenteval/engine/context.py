@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.config.project_folder import claim_rules, unread_note
 from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.engine.case_settings import CaseSettings
 from pytest_agenteval.engine.process import Process
@@ -16,6 +17,7 @@ from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.redaction import Redactor
 
 if TYPE_CHECKING:
+    from pytest_agenteval.cases.discovery import ClaimRules
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.config.project_file import Project
@@ -29,7 +31,8 @@ def no_checks(registry: Registry) -> None:
 class RunContext:
     """Where a run works, with which settings, as which process.
 
-    ``register`` lets plugins add checks to the registry.
+    ``root`` is pytest's rootdir. ``register`` lets plugins add checks to the registry. ``speaks``:
+    something in the project is ours (``discovery.ClaimRules``).
     """
 
     root: Path
@@ -38,6 +41,7 @@ class RunContext:
     process: Process
     redactor: Redactor
     register: Callable[[Registry], object] = no_checks
+    speaks: bool = True
     choices: CaseSettings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +56,21 @@ class RunContext:
     @property
     def output(self) -> Path:
         """Where results go."""
-        return output_folder(self.root, self.settings.output)
+        return output_folder(self.root, self.settings.output, self.home)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the project file, rootdir where there is none: what is named there lies below it."""
+        return self.project.root
+
+    @property
+    def claims(self) -> ClaimRules:
+        """Which files are cases."""
+        return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
+
+    def unread(self, path: Path) -> str:
+        """Say that another project file lies nearer to a case than the one of this run ('': none does)."""
+        return unread_note(path, self.root, self.home)
 
     def shown(self, path: Path) -> str:
         """Return a path as reports show it: relative to rootdir where it lies below."""

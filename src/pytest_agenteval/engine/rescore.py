@@ -109,6 +109,7 @@ def _run(place: Path, scratch: Path) -> Run:
             project=found.project,
             process=Process("rescore", "rescore", now),
             redactor=redactor_of(found.project, settings),
+            speaks=found.speaks,
         )
     )
 
@@ -156,7 +157,7 @@ class _Rescorer:
             place = self.run.context.root / path
             if not place.is_file():
                 raise NotRescorable(f"{path} is gone")
-            claimed = claim(place, root=self.run.context.root, named=True)
+            claimed = claim(place, self.run.context.claims, named=True)
             if claimed is None:
                 raise NotRescorable(f"{path} is no case file")
             loaded = self.run.files.load(place, claim=claimed, own_databases=True, marks=())
@@ -173,7 +174,7 @@ class _Rescorer:
             from pytest_agenteval.cases.discovery import find
 
             context = self.run.context
-            files = find([context.root], root=context.root, globs=context.settings.files)
+            files = find([context.home], context.claims)
             paths = [path.relative_to(context.root).as_posix() for path, _ in files]
             cases = [case for path in paths for case in self._cases(path).values()]
             count = Counter(case.name for case in cases)

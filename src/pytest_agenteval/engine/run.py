@@ -88,7 +88,8 @@ class Run:
             return adapt(fixture, place, self.context.root)
         target = target or settings.target
         if target is None:
-            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture))
+            hint = self.context.unread(case.path) + self.files.why(case.path)
+            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture) + hint)
         with self.resources.lock:
             if target not in self._agents:
                 self._agents[target] = make_agent(target, self.agent_context)
@@ -101,7 +102,7 @@ class Run:
 
         context = self.context
         return AgentContext(
-            root=context.root,
+            root=context.home,
             settings=context.settings,
             redactor=context.redactor,
             project=context.project,
@@ -120,7 +121,7 @@ class Run:
         from pytest_agenteval.agents.base import AgentContext
         from pytest_agenteval.agents.kinds.nao import login_for_workers
 
-        context = AgentContext(root=self.context.root, settings=settings, redactor=self.context.redactor)
+        context = AgentContext(root=self.context.home, settings=settings, redactor=self.context.redactor)
         return login_for_workers(settings.target, context)
 
     # -- databases, own models, budgets -----------------------------------------------------

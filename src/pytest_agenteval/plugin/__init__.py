@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.controller import ControllerPlugin
-from pytest_agenteval.plugin.items import case_of, has_cases, session_state
+from pytest_agenteval.plugin.items import case_of, has_cases, model_of, session_state
+from pytest_agenteval.plugin.notes import send_notes
 from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given
 from pytest_agenteval.plugin.warning_masks import WarningMasks
 
@@ -44,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def agenteval_model(request: pytest.FixtureRequest) -> str | None:
-    """The model this case runs with (``provider:model``)."""
-    return getattr(request, "param", None)
+    """Give the model this case runs with (``provider:model``)."""
+    return model_of(request.node)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item per model."""
+    """Make one item per model where a fixture of the case is parametrized, too."""
     if "agenteval_model" in metafunc.fixturenames:
         from pytest_agenteval.plugin.collection import parametrize_models
 
@@ -109,6 +110,12 @@ def pytest_runtest_makereport(
 
         finish_report(item, call, report)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the controller what a worker has noticed."""
+    send_notes(session.config)
 
 
 @pytest.hookimpl(trylast=True)
