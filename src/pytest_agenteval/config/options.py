@@ -313,6 +313,14 @@ OPTIONS: tuple[Option, ...] = (
         "TEST",
     ),
     Option(
+        "unreviewed",
+        None,
+        "cases that nobody has approved: count, quarantine (run them, count them nowhere), skip, or fail "
+        "the run (default: quarantine for those that import, add or draft wrote, else count)",
+        _one_of("count", "quarantine", "skip", "fail"),
+        "WORD",
+    ),
+    Option(
         "summary",
         (),
         "also write the summary to FILE (.md or .json); repeatable",

@@ -97,4 +97,7 @@ class RunContext:
             owner=case.owner,
             outcome=case.outcome,
             xfail=xfail.reason if xfail is not None and expected else None,
+            reviewed=self.choices.is_reviewed(case),
+            known=case.metadata.get("known") is True,
+            quarantined=self.choices.is_quarantined(case),
         )

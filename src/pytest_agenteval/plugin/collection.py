@@ -154,6 +154,7 @@ class CaseFile(pytest.Module):
         return (manager.getfixturedefs(name, self) if manager is not None else None) or ()
 
     def _marks(self, case: Case, model: str | None) -> Iterator[pytest.MarkDecorator]:
+        context = run_of(self.config).context
         yield pytest.mark.agenteval
         for tag in case.tags:
             self.config.addinivalue_line("markers", f"{tag}: tag of agenteval cases")
@@ -162,6 +163,8 @@ class CaseFile(pytest.Module):
             yield _decorator(mark)
         if case.skip is not None:
             yield pytest.mark.skip(reason=case.skip)
+        elif context.settings.unreviewed == "skip" and context.choices.is_reviewed(case) is False:
+            yield pytest.mark.skip(reason="nobody has approved this case (agenteval_unreviewed = skip)")
         if case.xfail is not None and (case.xfail.models is None or model in case.xfail.models):
             yield expected_failure(case.xfail)
 
