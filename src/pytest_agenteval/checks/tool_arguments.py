@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pytest_agenteval.support.patterns import found
 from pytest_agenteval.types import ToolCall
 
 ArgsMode = Literal["subset", "exact", "regex"]
@@ -63,7 +62,7 @@ def _regex(expected: Any, actual: Any) -> bool:
         )
     if isinstance(expected, str):
         text = actual if isinstance(actual, str) else json.dumps(actual, default=str, ensure_ascii=False)
-        return found(expected, text)
+        return re.search(expected, text) is not None
     return same(expected, actual)
 
 

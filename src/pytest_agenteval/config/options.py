@@ -13,16 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pytest_agenteval.types import (
-    DEFAULT_RETRIES,
-    DEFAULT_SNAPSHOT_LIMIT,
-    DEFAULT_SQL_MAX_ROWS,
-    DEFAULT_SQL_TIMEOUT,
-    DEFAULT_SQL_TOOLS,
-    DEFAULT_TIMEOUT,
-    MODEL,
-    NAO_KINDS,
-)
+from pytest_agenteval.types import MODEL, NAO_KINDS
 
 TARGETS: Mapping[str, str] = {
     "python": "python:pkg.mod:name",
@@ -203,9 +194,7 @@ OPTIONS: tuple[Option, ...] = (
         bare="always",
     ),
     Option("k", None, "attempts per case and model", _whole(1), "N", project_key="test.k", toml="int"),
-    Option(
-        "timeout", DEFAULT_TIMEOUT, "seconds an attempt may take", _amount(0.001), "SECONDS", toml="float"
-    ),
+    Option("timeout", 300.0, "seconds an attempt may take", _amount(0.001), "SECONDS", toml="float"),
     Option(
         "concurrency",
         1,
@@ -217,7 +206,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "retries",
-        DEFAULT_RETRIES,
+        2,
         "how often a request is repeated after 429, 5xx or a lost connection",
         _whole(0),
         "N",
@@ -313,14 +302,6 @@ OPTIONS: tuple[Option, ...] = (
         "TEST",
     ),
     Option(
-        "unreviewed",
-        None,
-        "cases that nobody has approved: count, quarantine (run them, count them nowhere), skip, or fail "
-        "the run (default: quarantine for those that import, add or draft wrote, else count)",
-        _one_of("count", "quarantine", "skip", "fail"),
-        "WORD",
-    ),
-    Option(
         "summary",
         (),
         "also write the summary to FILE (.md or .json); repeatable",
@@ -361,7 +342,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-tools",
-        DEFAULT_SQL_TOOLS,
+        ("execute_sql",),
         "tools whose calls are queries",
         metavar="NAMES",
         many=True,
@@ -370,7 +351,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-timeout",
-        DEFAULT_SQL_TIMEOUT,
+        60.0,
         "seconds a reference query may take",
         _amount(0.001),
         "SECONDS",
@@ -379,7 +360,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-max-rows",
-        DEFAULT_SQL_MAX_ROWS,
+        100_000,
         "rows a reference query may return",
         _whole(1),
         "ROWS",
@@ -388,7 +369,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "snapshot-limit",
-        DEFAULT_SNAPSHOT_LIMIT,
+        2 * 1024**3,
         "bytes up to which a database file is copied before use",
         _whole(0),
         "BYTES",

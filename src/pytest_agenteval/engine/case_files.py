@@ -20,7 +20,7 @@ class CaseFiles:
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
-        self._read: dict[str, str] = {}
+        self._read: set[str] = set()
 
     @cached_property
     def registry(self) -> Registry:
@@ -45,23 +45,19 @@ class CaseFiles:
         loaded = load_cases(
             path,
             checks=self.registry,
-            claim=claim,
-            hint=context.unread(path),
-            root=context.home,
+            kind=claim.kind,
+            claimed=claim.strict,
+            root=context.root,
             strict=context.settings.strict,
             databases=None if own_databases else names,
             marks=PYTEST_MARKS | set(marks),
             parse_comparison=parse,
         )
         if loaded.cases:
-            self._read[context.shown(path)] = "" if claim.speaks else claim.why
+            self._read.add(context.shown(path))
         return loaded
 
     @property
     def read(self) -> tuple[str, ...]:
         """The files with cases that were read so far; an agent must not see them."""
         return tuple(sorted(self._read))
-
-    def why(self, path: Path) -> str:
-        """Return why a file was taken for one of cases where nobody speaks of us ('': else)."""
-        return self._read.get(self._context.shown(path), "")

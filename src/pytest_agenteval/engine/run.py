@@ -88,8 +88,7 @@ class Run:
             return adapt(fixture, place, self.context.root)
         target = target or settings.target
         if target is None:
-            hint = self.context.unread(case.path) + self.files.why(case.path)
-            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture) + hint)
+            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture))
         with self.resources.lock:
             if target not in self._agents:
                 self._agents[target] = make_agent(target, self.agent_context)
@@ -102,7 +101,7 @@ class Run:
 
         context = self.context
         return AgentContext(
-            root=context.home,
+            root=context.root,
             settings=context.settings,
             redactor=context.redactor,
             project=context.project,
@@ -121,7 +120,7 @@ class Run:
         from pytest_agenteval.agents.base import AgentContext
         from pytest_agenteval.agents.kinds.nao import login_for_workers
 
-        context = AgentContext(root=self.context.home, settings=settings, redactor=self.context.redactor)
+        context = AgentContext(root=self.context.root, settings=settings, redactor=self.context.redactor)
         return login_for_workers(settings.target, context)
 
     # -- databases, own models, budgets -----------------------------------------------------
@@ -264,7 +263,7 @@ class Run:
         """This process's journal."""
         process = self.context.process
         folder = self.folder() if process.local else None
-        journal = Journal(folder, process.name, redactor=self.context.redactor)
+        journal = Journal(folder, process.name, redact=self.context.redactor.text)
         self.resources.add(journal.close)
         return journal
 

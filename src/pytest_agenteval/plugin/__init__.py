@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.controller import ControllerPlugin
-from pytest_agenteval.plugin.items import case_of, has_cases, model_of, session_state
-from pytest_agenteval.plugin.notes import send_notes
+from pytest_agenteval.plugin.items import case_of, has_cases, session_state
 from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given
-from pytest_agenteval.plugin.warning_masks import WarningMasks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,14 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.collectonly = True
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ControllerPlugin(config), "agenteval-live")
-    config.pluginmanager.register(WarningMasks(config), "agenteval-warnings")
     check_settings(config)
 
 
 @pytest.fixture
 def agenteval_model(request: pytest.FixtureRequest) -> str | None:
-    """Give the model this case runs with (``provider:model``)."""
-    return model_of(request.node)
+    """The model this case runs with (``provider:model``)."""
+    return getattr(request, "param", None)
 
 
 @pytest.fixture
@@ -67,7 +64,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one item per model where a fixture of the case is parametrized, too."""
+    """One item per model."""
     if "agenteval_model" in metafunc.fixturenames:
         from pytest_agenteval.plugin.collection import parametrize_models
 
@@ -110,12 +107,6 @@ def pytest_runtest_makereport(
 
         finish_report(item, call, report)
     return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the controller what a worker has noticed."""
-    send_notes(session.config)
 
 
 @pytest.hookimpl(trylast=True)
