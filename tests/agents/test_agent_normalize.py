@@ -261,7 +261,7 @@ def test_cycles_and_depth_end():
 
 
 def test_the_meaning_of_foreign_scalars_is_kept():
-    assert plain_tree(np.datetime64("2024-01-02")) == dt.datetime(2024, 1, 2)
+    assert plain_tree(np.datetime64("2024-01-02")) == dt.date(2024, 1, 2)
     assert plain_tree(np.timedelta64(5, "s")) == dt.timedelta(seconds=5)
     assert plain_tree(pd.Timestamp("2024-01-02 03:04:05")) == dt.datetime(2024, 1, 2, 3, 4, 5)
     assert plain_tree(np.array(["2024-01-02"], "datetime64[ns]")) == [dt.datetime(2024, 1, 2)]

@@ -181,7 +181,7 @@ DIFFERENT = [
     ("TIMESTAMP", MOMENT, "2024-01-31T12:30:00", "timezone_shift"),
     ("TIMESTAMP", MOMENT.replace(second=30, microsecond=5), "2024-01-31T10:00:30", "truncated"),
     ("TIME", dt.time(10, 0), "22:00", "values_differ"),
-    ("TIME", dt.time(10, 0), "24:00", "type"),
+    ("TIME", dt.time(10, 0), "25:00", "type"),
     ("TIME", dt.time(10, 0), dt.timedelta(days=2), "type"),
     ("TIME", dt.time(10, 0), 36000, "type"),
     ("INTERVAL", dt.timedelta(hours=1), "1 fortnight", "type"),

@@ -75,7 +75,9 @@ def as_table(raw: Any, place: str = "the agent") -> Table | None:
         if home == "pandas" and hasattr(raw, "to_frame") and not hasattr(raw, "iterrows"):
             raw = raw.to_frame()
         if home == "pandas" and hasattr(raw, "iloc"):
-            return _from_pandas(raw)
+            return _plain_table(Table.from_pandas(raw))
+        if home in ("duckdb", "_duckdb") and hasattr(raw, "fetchall") and hasattr(raw, "types"):
+            return _plain_table(Table.from_duckdb(raw))
         if hasattr(raw, "__arrow_c_stream__"):
             return _from_stream(raw)
     except Exception as error:
@@ -117,25 +119,6 @@ def _is_arrow(data: Any) -> bool:
 def _plain_column(data: Any, table: Table, index: int) -> list[Any]:
     cells = data if isinstance(data, list) else table.column(index)
     return [plain_tree(cell) for cell in cells]
-
-
-def _from_pandas(frame: Any) -> Table:
-    """By Arrow where every column has one type; else column by column as Python values."""
-    names = [safe_str(name) for name in frame.columns]
-    if len(set(names)) == len(names) and all(isinstance(name, str) for name in frame.columns):
-        import pyarrow
-
-        try:
-            return _plain_table(Table.from_pandas(frame))
-        except (pyarrow.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
-            pass  # mixed or oversized values: kept as they are below
-    columns = [_pandas_cells(frame.iloc[:, i]) for i in range(len(names))]
-    return Table(tuple(Column(name) for name in names), tuple(columns), len(frame))
-
-
-def _pandas_cells(series: Any) -> list[Any]:
-    missing = series.isna().tolist()
-    return [None if gone else plain_tree(cell) for cell, gone in zip(series.tolist(), missing, strict=True)]
 
 
 def _from_stream(raw: Any) -> Table:

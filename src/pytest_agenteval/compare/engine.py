@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pytest_agenteval.compare.options import ColumnOptions, ComparisonOptions
-from pytest_agenteval.compare.values.cells import ColumnReading
+from pytest_agenteval.compare.values.cells import ColumnReading, is_infinite
 from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
 from pytest_agenteval.table import Table
 
@@ -161,13 +161,17 @@ class BaseEngine(ABC, Generic[C]):
     def base_reading(self, e: int) -> ColumnReading:
         """Return how expected column ``e`` is read."""
         if e not in self._bases:
-            self._bases[e] = ColumnReading.of(self.kind(e), self.options_of(e))
+            reading = ColumnReading.of(self.kind(e), self.options_of(e))
+            infinite = is_infinite(self.kind(e), self.expected.values[e])
+            self._bases[e] = replace(reading, infinite=infinite)
         return self._bases[e]
 
     def answered_reading(self, reading: ColumnReading, a: int) -> ColumnReading:
         """Return ``reading`` for answered column ``a``: its type says whether it shows 32-bit floats."""
         kind = kind_of(self.actual.columns[a].type)
-        return replace(reading, single=kind is not None and kind.name == "single")
+        # an array of dates holds infinity as such; only a list of Python's dates cannot
+        infinite = reading.infinite and isinstance(self.actual.values[a], list)
+        return replace(reading, single=kind is not None and kind.name == "single", infinite=infinite)
 
     def column(self, e: int, a: int) -> C:
         """Return expected column ``e`` and answered column ``a``, both read as ``e`` says."""

@@ -115,7 +115,7 @@ _CONVERSIONS: tuple[tuple[str, Callable[[list[Any]], tuple[str | None, list[Any]
     (r"^(DECIMAL|NUMERIC)", _numbers),
 )
 
-_POSTGRES = {
+_BASE = {
     16: "BOOLEAN",
     17: "BLOB",
     18: "VARCHAR",
@@ -126,45 +126,84 @@ _POSTGRES = {
     25: "VARCHAR",
     26: "BIGINT",
     114: "JSON",
+    142: "VARCHAR",
+    600: "VARCHAR",
+    650: "CIDR",
     700: "FLOAT",
     701: "DOUBLE",
-    790: "VARCHAR",
-    1000: "BOOLEAN[]",
-    1005: "SMALLINT[]",
-    1007: "INTEGER[]",
-    1009: "VARCHAR[]",
-    1015: "VARCHAR[]",
-    1016: "BIGINT[]",
-    1021: "FLOAT[]",
-    1022: "DOUBLE[]",
+    774: "VARCHAR",
+    790: "MONEY",
+    829: "VARCHAR",
+    869: "INET",
     1042: "VARCHAR",
     1043: "VARCHAR",
     1082: "DATE",
     1083: "TIME",
     1114: "TIMESTAMP",
-    1115: "TIMESTAMP[]",
-    1182: "DATE[]",
     1184: "TIMESTAMP WITH TIME ZONE",
-    1185: "TIMESTAMP WITH TIME ZONE[]",
-    1186: "INTERVAL",
+    1186: "INTERVAL (year = 365 days)",
     1266: "TIME WITH TIME ZONE",
+    1560: "BIT",
+    1562: "BIT",
     2950: "UUID",
+    3614: "VARCHAR",
     3802: "JSON",
+    3904: "INT4RANGE",
+    3906: "NUMRANGE",
+    3908: "TSRANGE",
+    3910: "TSTZRANGE",
+    3912: "DATERANGE",
+    3926: "INT8RANGE",
+    4451: "INT4MULTIRANGE",
+    4532: "NUMMULTIRANGE",
+    4533: "TSMULTIRANGE",
+    4534: "TSTZMULTIRANGE",
+    4535: "DATEMULTIRANGE",
+    4536: "INT8MULTIRANGE",
 }
 """Type OIDs: https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat."""
 
-_NUMERIC = 1700
+_ARRAYS = {
+    1000: 16, 1001: 17, 1002: 18, 1003: 19, 1016: 20, 1005: 21, 1007: 23, 1009: 25, 1028: 26, 199: 114,
+    651: 650, 1021: 700, 1022: 701, 775: 774, 791: 790, 1040: 829, 1041: 869, 1014: 1042, 1015: 1043,
+    1182: 1082, 1183: 1083, 1115: 1114, 1185: 1184, 1187: 1186, 1270: 1266, 1561: 1560, 1563: 1562,
+    2951: 2950, 3643: 3614, 3807: 3802, 3905: 3904, 3907: 3906, 3909: 3908, 3911: 3910, 3913: 3912,
+    3927: 3926,
+}  # fmt: skip
+"""Array type -> type of its elements; Postgres does not say how many dimensions there are."""
+
+_NUMERIC, _NUMERICS = 1700, 1231
 
 
-def postgres_types(description: Sequence[Any], values: Sequence[list[Any]]) -> list[str | None]:
-    """The types a Postgres driver describes; NUMERIC without a declared scale takes the values'."""
-    return [_postgres_type(entry, data) for entry, data in zip(description, values, strict=True)]
+def postgres_types(
+    description: Sequence[Any], values: Sequence[list[Any]], names_of: Callable[[list[int]], dict[int, str]]
+) -> list[str | None]:
+    """The types a Postgres driver describes; NUMERIC without a declared scale takes the values'.
+
+    ``names_of`` gives the names of types that an extension or a user has defined.
+    """
+    known = {*_BASE, *_ARRAYS, _NUMERIC, _NUMERICS}
+    others = names_of([entry[1] for entry in description if entry[1] not in known])
+    return [_postgres_type(entry, data, others) for entry, data in zip(description, values, strict=True)]
 
 
-def _postgres_type(entry: Any, values: list[Any]) -> str | None:
+def _postgres_type(entry: Any, values: list[Any], others: dict[int, str]) -> str | None:
     oid = entry[1]
     if oid == _NUMERIC:
         precision, scale = entry[4], entry[5]
         declared = precision and scale is not None and 0 < precision < 65535 and 0 <= scale <= 1000
         return f"DECIMAL({precision},{scale})" if declared else decimal_type(values)
-    return _POSTGRES.get(oid) or type_of(values)
+    if oid == _NUMERICS or oid in _ARRAYS:
+        inner = "DECIMAL" if oid == _NUMERICS else _BASE[_ARRAYS[oid]]
+        return inner + "[]" * max(1, *map(_dimensions, values), 1)
+    known = _BASE.get(oid)
+    if known is None and others.get(oid) in ("HSTORE", "GEOMETRY", "GEOGRAPHY", "VARCHAR", "CITEXT", "LTREE"):
+        known = others[oid]
+    return known or type_of(values)
+
+
+def _dimensions(value: Any) -> int:
+    """How deep the lists of a value go; empty lists do not tell."""
+    if not isinstance(value, list):
+        return 0
+    return 1 + max(map(_dimensions, value), default=0)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.databases.infinite_dates import arrow_reader, maybe_infinite, with_infinities
 from pytest_agenteval.databases.limits import failed, time_limit, too_many, too_slow
 from pytest_agenteval.databases.select_only import require_one_select_duckdb
 from pytest_agenteval.errors import DatabaseError
-from pytest_agenteval.table import Column, Table
+from pytest_agenteval.table import Column, Table, arrow_values
 
 LOCKED: dict[str, Any] = {
     "enable_external_access": "false",
@@ -154,7 +153,9 @@ def run(cursor: Any, sql: str, where: str, timeout: float, max_rows: int) -> Tab
     with time_limit(timeout, cursor.interrupt) as watch:
         try:
             cursor.execute(sql)
-            return fetch(cursor, where, max_rows)
+            table = fetch(cursor, where, max_rows)
+            doubtful = maybe_infinite(table)
+            return with_infinities(cursor, sql, table, doubtful) if doubtful else table
         except duckdb.Error as error:
             if watch.fired:
                 raise too_slow(where, timeout) from error
@@ -201,11 +202,7 @@ def _with_arrow(
     """The rows fetched so far and all others, as Arrow arrays."""
     import pyarrow
 
-    with warnings.catch_warnings():
-        # DuckDB 2.0 advises against Arrow on a cursor; a relation has neither a time nor a row limit
-        warnings.simplefilter("ignore")
-        to_reader = getattr(cursor, "to_arrow_reader", None) or cursor.fetch_record_batch
-        reader = to_reader()
+    reader = arrow_reader(cursor)
     batches, count = [], len(first)
     for batch in reader:
         batches.append(batch)
@@ -221,7 +218,7 @@ def _with_arrow(
 
 
 def _column(pyarrow: Any, kind: Any, start: list[Any], rest: list[Any]) -> Any:
-    """One Arrow array; a list where DuckDB has dates that Python and Arrow cannot show."""
+    """One Arrow array; a list where DuckDB has dates that Python has no value for."""
     later = pyarrow.chunked_array(rest, type=kind)
     try:
         if pyarrow.types.is_temporal(kind) and len(later):
@@ -229,22 +226,7 @@ def _column(pyarrow: Any, kind: Any, start: list[Any], rest: list[Any]) -> Any:
             (extremes["min"].as_py(), extremes["max"].as_py())
         return pyarrow.chunked_array([pyarrow.array(start, type=kind), *rest], type=kind)
     except (OverflowError, ValueError, pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-        return start + [_shown(value) for value in later]
-
-
-def _shown(scalar: Any) -> Any:
-    """A date as ``fetchall`` gives it: infinities as Python's last days, beyond year 9999 as text."""
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        import numpy
-
-        unit: Any = "D" if str(scalar.type).startswith("date32") else "us"
-        ticks = int(scalar.value)
-        if abs(ticks) >= (2**31 - 1 if unit == "D" else 2**63 - 1):
-            extreme = datetime.datetime.max if ticks > 0 else datetime.datetime.min
-            return extreme.date() if unit == "D" else extreme
-        return str(numpy.datetime64(ticks, unit)).replace("T", " ")
+        return start + arrow_values(later)
 
 
 def grouped(table: Table) -> dict[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,10 @@ def failed(where: str, error: BaseException) -> DatabaseError:
 def type_of(values: Sequence[Any]) -> str | None:
     """The SQL type that all values of a column have (``None``: mixed or no values)."""
     kinds = {type(value) for value in values if value is not None}
+    if str in kinds and kinds & {datetime.date, datetime.datetime}:
+        # infinity and the year 20000 have no other form in Python than their text
+        values = [None if isinstance(value, str) and _far_date(value) else value for value in values]
+        kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         return "DOUBLE"
     if len(kinds) != 1:
@@ -79,6 +84,10 @@ def type_of(values: Sequence[Any]) -> str | None:
         aware = any(value.tzinfo is not None for value in values if value is not None)
         return "TIMESTAMP WITH TIME ZONE" if aware else "TIMESTAMP"
     return _TYPES.get(kind)
+
+
+def _far_date(text: str) -> bool:
+    return bool(re.fullmatch(r"-?infinity|[0-9]{4,}-[0-9]{2}-[0-9]{2}(?: .*)?", text))
 
 
 _TYPES: dict[type, str] = {

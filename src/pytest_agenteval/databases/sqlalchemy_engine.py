@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.databases.column_types import postgres_types, sqlite_column, sqlite_types
 from pytest_agenteval.databases.limits import failed, time_limit, too_many, too_slow, type_of
+from pytest_agenteval.databases.postgres import keep_every_moment, type_names
 from pytest_agenteval.databases.select_only import bare, require_one_select
 from pytest_agenteval.databases.sources import DRIVERS, DatabaseSource
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.table import Column, Table
 
 _CONNECT_SECONDS = 15
@@ -265,6 +268,7 @@ def execute(
         try:
             cursor = raw.cursor(name=name) if name else raw.cursor()
             try:
+                keep_every_moment(cursor)
                 # a named cursor is "DECLARE ... FOR <sql>": a semicolon would end that
                 cursor.execute(bare(sql, dialect))
                 return read(cursor, cursor.fetchmany(max_rows + 1), sql, where, dialect, max_rows, raw)
@@ -286,14 +290,14 @@ def read(
     if len(rows) > max_rows:
         raise too_many(where, max_rows)
     names = [str(entry[0]) for entry in cursor.description]
-    values = [[_plain(value) for value in column] for column in zip(*rows, strict=True)]
+    values = [[plain_tree(value) for value in column] for column in zip(*rows, strict=True)]
     values = values or [[] for _ in names]
     if dialect == "sqlite":
         declared = sqlite_types(raw, bare(sql, dialect), len(names))
         pairs = [sqlite_column(kind, data) for kind, data in zip(declared, values, strict=True)]
         return _table(names, [data for _, data in pairs], [kind for kind, _ in pairs], len(rows))
     if dialect in ("postgres", "redshift"):
-        types = postgres_types(cursor.description, values)
+        types = postgres_types(cursor.description, values, partial(type_names, raw))
     else:
         types = [type_of(data) for data in values]
     return _table(names, values, types, len(rows))
@@ -302,10 +306,6 @@ def read(
 def _table(names: list[str], values: list[list[Any]], types: Sequence[str | None], count: int) -> Table:
     columns = tuple(Column(name, kind) for name, kind in zip(names, types, strict=True))
     return Table(columns, tuple(values), count)
-
-
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, memoryview | bytearray) else value
 
 
 def _schema(inspector: Any) -> dict[str, tuple[str, ...]]:

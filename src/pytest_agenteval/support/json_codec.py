@@ -171,7 +171,7 @@ class _Packer:
             return str(value), {}
         if kind.__module__.partition(".")[0] in ("numpy", "pandas", "pyarrow"):
             return self._foreign(value, kind.__name__, depth, inside)
-        return _repr(value), {}
+        return self.walk(plain_scalar(value), depth + 1, inside)
 
     def _foreign(self, value: Any, name: str, depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
         """NumPy scalars and arrays, DataFrames, Arrow tables."""

@@ -1,12 +1,17 @@
-"""Single values: what is NULL, what NumPy and pandas scalars mean, text that is valid Unicode."""
+"""Single values: what is NULL, what objects of drivers and libraries mean, text that is valid Unicode."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import enum
+import fractions
 import uuid
-from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+
+from pytest_agenteval.table import arrow_value, arrow_values, moment_of_days, moment_of_ticks
 
 DEEPEST = 60
 """Levels of lists and maps that are followed; what lies deeper is shown as dots."""
@@ -27,7 +32,7 @@ def is_null(value: Any) -> bool:
         return bool(value != value)
     if isinstance(value, Decimal):
         return value.is_nan()
-    if kind.__module__ == "numpy" and kind.__name__ != "ndarray":
+    if kind.__module__ == "numpy" and kind.__name__ not in ("ndarray", "MaskedArray"):
         return is_null(plain(value))
     return kind.__name__ in ("NAType", "NaTType")
 
@@ -39,18 +44,28 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, Decimal) and value.is_nan()
 
 
-def plain(value: Any) -> Any:
-    """Return the Python value inside a NumPy scalar or array; anything else as it is.
+_PLAIN = frozenset(
+    {
+        *(type(None), bool, int, float, str, Decimal, datetime.date, datetime.datetime, datetime.time),
+        *(datetime.timedelta, bytes, uuid.UUID, list, dict, tuple),
+    }
+)
 
-    A moment that Python has no value for (beyond the year 9999) becomes its text.
+
+def plain(value: Any) -> Any:
+    """What any value of a driver or a library means, as one of Python's own types; never raises.
+
+    The reference's and the answer's values all pass here, so the same object means the same on both
+    sides. Containers are made lists and dicts, their items are left as they are. What has no other
+    meaning is its text.
     """
-    if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if value.dtype.kind not in "mM":
-        return value.tolist()
-    unit = "datetime64[us]" if value.dtype.kind == "M" else "timedelta64[us]"
-    done = value.astype(unit).tolist()
-    return str(value) if isinstance(done, int) else done
+    try:
+        return _meaning(value, kind)
+    except Exception:  # a hostile or broken object: nothing of it may stop a run
+        return safe_str(value)
 
 
 def clean_text(text: str) -> str:
@@ -69,58 +84,235 @@ def safe_str(value: Any) -> str:
 
 
 def plain_tree(value: Any, depth: int = 0) -> Any:
-    """Return ``value`` in Python's own types, all it holds as well.
+    """Return ``value`` in Python's own types, all it holds as well: what :func:`plain` gives at each level.
 
-    NumPy and pandas scalars become what they mean, NA and NaT
-    ``None``; dicts, lists, tuples and sets keep their shape (as dict and list);
-    objects of other classes become their text. Never raises, ends on cycles.
+    Dicts, lists, tuples and sets keep their shape (as dict and list), text is valid Unicode. Never raises,
+    ends on cycles.
     """
     kind = type(value)
     if value is None or kind in (int, bool, float):
         return value
     if kind is str:
         return value if value.isascii() else clean_text(value)
-    if kind in (Decimal, date, datetime, time, timedelta, bytes, uuid.UUID):
-        return value
     if depth >= DEEPEST:
         return "..."
-    if isinstance(value, Mapping):
+    if kind is dict:
         return {_key(key): plain_tree(item, depth + 1) for key, item in list(value.items())}
-    if isinstance(value, list | tuple | set | frozenset):
+    if kind in (list, tuple):
         return [plain_tree(item, depth + 1) for item in value]
-    return _foreign(value, kind, depth)
+    return value if kind in _PLAIN else plain_tree(plain(value), depth + 1)
 
 
 def _key(key: Any) -> Any:
     done = plain_tree(key)
-    return done if isinstance(done, str | int | float | bool | Decimal | date | bytes | None) else str(done)
+    kept = (str, int, float, bool, Decimal, datetime.date, bytes, type(None))
+    return done if isinstance(done, kept) else str(done)
 
 
-def _foreign(value: Any, kind: type, depth: int) -> Any:
-    """Scalars of NumPy and pandas, enums, subclasses of Python's types; else the text."""
-    try:
-        home = kind.__module__.partition(".")[0]
-        if home == "pandas":
-            return _pandas_scalar(value, kind)
-        if home == "numpy":
-            done = plain(value)  # NumPy has floats that Python has none for
-            return safe_str(value) if type(done).__module__ == "numpy" else plain_tree(done, depth + 1)
-        if isinstance(value, int | float | str):
-            return plain_tree(next(base(value) for base in (int, float, str) if isinstance(value, base)))
-        if isinstance(value, datetime | date | time | timedelta | Decimal | uuid.UUID):
-            return value
-        if isinstance(value, bytearray | memoryview):
-            return bytes(value)
-    except Exception:
-        return safe_str(value)
-    return safe_str(value)
+def _meaning(value: Any, kind: type) -> Any:
+    home = kind.__module__.partition(".")[0]
+    reader = _HOMES.get(home)
+    found: Any = reader(value, kind) if reader is not None else ...
+    if found is ...:
+        found = _by_base(value)
+    if found is ...:
+        found = _by_shape(value)
+    return safe_str(value) if found is ... else found
 
 
-def _pandas_scalar(value: Any, kind: type) -> Any:
-    if kind.__name__ in ("NAType", "NaTType"):
+def _by_base(value: Any) -> Any:
+    """Subclasses of Python's own types as what they are derived from; ``...``: it is none."""
+    if isinstance(value, enum.Enum):
+        inner = value.value
+        return inner if type(inner) in (bool, int, float, str, Decimal) else value.name
+    if isinstance(value, datetime.datetime):
+        clock = (value.hour, value.minute, value.second, value.microsecond)
+        return datetime.datetime(*value.timetuple()[:3], *clock, tzinfo=value.tzinfo, fold=value.fold)
+    for base, make in _BASES:
+        if isinstance(value, base):
+            return make(value)
+    return ...
+
+
+def _date(value: datetime.date) -> datetime.date:
+    return datetime.date(value.year, value.month, value.day)
+
+
+def _time(value: datetime.time) -> datetime.time:
+    clock = (value.hour, value.minute, value.second, value.microsecond)
+    return datetime.time(*clock, tzinfo=value.tzinfo, fold=value.fold)
+
+
+def _timedelta(value: datetime.timedelta) -> datetime.timedelta:
+    return datetime.timedelta(value.days, value.seconds, value.microseconds)
+
+
+_BASES: tuple[tuple[Any, Any], ...] = (
+    (int, int),
+    (float, float),
+    (str, str.__str__),
+    (Decimal, Decimal),
+    (datetime.date, _date),
+    (datetime.time, _time),
+    (datetime.timedelta, _timedelta),
+    (uuid.UUID, lambda value: uuid.UUID(int=value.int)),
+    ((bytes, bytearray, memoryview), bytes),
+    (fractions.Fraction, float),
+    (complex, safe_str),
+)
+
+
+def _by_shape(value: Any) -> Any:
+    """Ranges, durations, rows and containers, told by what they offer; ``...``: none of them."""
+    if _is_range(value):
+        return _range_text(value)
+    if hasattr(value, "months") and hasattr(value, "days"):
+        return _duration_text(value)
+    fields = record_of(value)
+    if fields is not None:
+        return fields
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=safe_str) if isinstance(value, (set, frozenset)) else list(value)
+        return _several(items)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _several(list(value))
+    return ...
+
+
+def _several(items: list[Any]) -> Any:
+    """A list; the ranges of a Postgres multirange as the text the server writes."""
+    ranges = bool(items) and all(_is_range(item) for item in items)
+    return "{" + ",".join(map(_range_text, items)) + "}" if ranges else items
+
+
+def record_of(value: Any) -> dict[Any, Any] | None:
+    """The fields of a row or record; ``None``: it is none.
+
+    Mappings, rows of SQLAlchemy, sqlite3, Spark, BigQuery and Snowflake, namedtuples, dataclasses,
+    pydantic models.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "_mapping"):
+        return dict(value._mapping)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    for method in ("_asdict", "asDict", "as_dict", "model_dump"):
+        make = getattr(value, method, None)
+        if callable(make) and not isinstance(value, type):
+            found = make()
+            if isinstance(found, Mapping):
+                return dict(found)
+    if hasattr(value, "keys") and hasattr(value, "__getitem__"):
+        return {key: value[key] for key in value.keys()}  # noqa: SIM118 (sqlite3.Row)
+    return None
+
+
+def _is_range(value: Any) -> bool:
+    """A range of psycopg, psycopg2, asyncpg or SQLAlchemy."""
+    if not (hasattr(value, "lower") and hasattr(value, "upper")) or isinstance(value, (str, bytes)):
+        return False
+    return any(hasattr(value, name) for name in ("lower_inc", "bounds"))
+
+
+def _range_text(value: Any) -> str:
+    """A range as Postgres writes it: ``[2024-01-01,2024-02-01)``, ``empty``."""
+    if any(getattr(value, name, None) is True for name in ("isempty", "empty")):
+        return "empty"
+    bounds = getattr(value, "bounds", None)
+    if not isinstance(bounds, str):
+        bounds = ("[" if value.lower_inc else "(") + ("]" if value.upper_inc else ")")
+    lower, upper = (_bound_text(end) for end in (value.lower, value.upper))
+    start = "(" if value.lower is None else bounds[0]
+    return f"{start}{lower},{upper}{')' if value.upper is None else bounds[1]}"
+
+
+def _bound_text(end: Any) -> str:
+    text = "" if end is None else safe_str(plain(end))
+    return f'"{text}"' if any(char in text for char in ' ,()[]"\\') else text
+
+
+def _duration_text(value: Any) -> str:
+    """Months, days and what is smaller, of Arrow, dateutil and others, as an ISO 8601 duration."""
+    months = int(getattr(value, "years", 0)) * 12 + int(value.months)
+    seconds = Decimal(int(getattr(value, "hours", 0)) * 3600 + int(getattr(value, "minutes", 0)) * 60)
+    seconds += int(getattr(value, "seconds", 0))
+    seconds += Decimal(int(getattr(value, "microseconds", 0))).scaleb(-6)
+    seconds += Decimal(int(getattr(value, "nanoseconds", 0))).scaleb(-9)
+    return f"P{months}M{int(value.days)}DT{seconds:f}S"
+
+
+def _numpy_value(value: Any, kind: type) -> Any:
+    name = kind.__name__
+    if name == "datetime64":
+        return _numpy_moment(value)
+    if name == "timedelta64":
+        span = value.astype("timedelta64[us]").item()
+        return span if isinstance(span, datetime.timedelta) else None
+    if name == "void" and value.dtype.names:
+        return {field: value[field] for field in value.dtype.names}
+    if name in ("longdouble", "clongdouble"):
+        return float(value) if name == "longdouble" else safe_str(value)
+    if hasattr(value, "dtype") and value.dtype.kind in "mM" and value.shape:
+        gaps = getattr(value, "mask", None)
+        gaps = [False] * len(value) if gaps is None else gaps.tolist()
+        gaps = gaps if isinstance(gaps, list) else [gaps] * len(value)
+        return [None if gone is True else item for item, gone in zip(list(value), gaps, strict=True)]
+    return value.tolist() if hasattr(value, "tolist") else ...
+
+
+def _numpy_moment(value: Any) -> Any:
+    """A NumPy datetime: a date where its unit is the day or longer; NaT is None."""
+    import numpy
+
+    unit, count = numpy.datetime_data(value.dtype)
+    if numpy.isnat(value):
         return None
-    if kind.__name__ == "Timestamp":
-        return value.to_pydatetime(warn=False)
-    if kind.__name__ == "Timedelta":
+    if unit in ("Y", "M", "W", "D"):
+        return moment_of_days(int(value.astype("datetime64[D]").astype(numpy.int64)))
+    unit = unit if unit in ("s", "ms", "us", "ns") and count == 1 else "s" if unit in "hms" else "ns"
+    return moment_of_ticks(int(value.astype(f"datetime64[{unit}]").astype(numpy.int64)), unit)
+
+
+def _pandas_value(value: Any, kind: type) -> Any:
+    name = kind.__name__
+    if name in ("NAType", "NaTType"):
+        return None
+    if name == "Timestamp":
+        try:
+            return value.to_pydatetime(warn=False)
+        except (ValueError, OverflowError, NotImplementedError):
+            return moment_of_ticks(int(value.asm8.view("int64")), value.unit, zoned=value.tzinfo is not None)
+    if name == "Timedelta":
         return value.to_pytimedelta()
-    return safe_str(value)
+    if name in ("Period", "Interval"):
+        return safe_str(value)
+    return _several_of(value)
+
+
+def _several_of(value: Any) -> Any:
+    """The items of a Series, an Index or an Arrow array, the records of a frame."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if callable(make := getattr(value, method, None)):
+            return list(make())
+    if hasattr(value, "to_dicts"):
+        return value.to_dicts()
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):
+        return value.to_dict("records")
+    return ...
+
+
+def _arrow_object(value: Any, kind: type) -> Any:
+    if hasattr(value, "as_py"):
+        found = arrow_value(value)
+        return found if type(found) in _PLAIN else plain(found)
+    # a MonthDayNano is no array; it is told by its shape
+    return ... if isinstance(value, tuple) else arrow_values(value) if hasattr(value, "to_pylist") else ...
+
+
+_HOMES: Mapping[str, Callable[[Any, type], Any]] = {
+    "numpy": _numpy_value,
+    "pandas": _pandas_value,
+    "pyarrow": _arrow_object,
+    "polars": lambda value, kind: _several_of(value),
+}

@@ -33,18 +33,20 @@ from pytest_agenteval.compare.array_engine.text_hashes import hashed_texts, hold
 from pytest_agenteval.compare.values.cells import NUMBER, Cell, ColumnReading, read_cell
 from pytest_agenteval.compare.values.numbers import Float32, as_float
 from pytest_agenteval.compare.values.temporal import DAY
-from pytest_agenteval.table import arrow_values
+from pytest_agenteval.table import arrow_values, standard_array
 
 EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY
 
 
 def arrow_of(data: Any) -> pa.Array | None:
     """The column as one Arrow array; ``None`` where it holds what Arrow would change or refuse."""
+    if isinstance(data, (pa.ChunkedArray, pa.Array)):
+        data = standard_array(data)
     if isinstance(data, pa.ChunkedArray):
         several = data.num_chunks != 1
         data = pa.concat_arrays(data.chunks or [data.combine_chunks()]) if several else data.chunk(0)
     if isinstance(data, pa.Array):
-        return data.dictionary_decode() if pa.types.is_dictionary(data.type) else data
+        return data
     if isinstance(data, np.ndarray) and data.dtype.kind in "iufb":
         return pa.array(data)
     return _arrow_of_list(data if isinstance(data, list) else list(data))
@@ -89,22 +91,26 @@ def filled(array: pa.Array, zero: Any = 0) -> NDArray[Any]:
 
 def read_side(data: Any, reading: ColumnReading, coder: KeyCoder) -> ArraySide:
     """One column by its fast lane, or value by value."""
-    array = arrow_of(data)
+    # an infinite date may stand in a list as Python's last one, which no array can tell from it
+    array = None if reading.infinite and isinstance(data, list) else arrow_of(data)
     if array is not None:
         lane = _LANES.get(reading.kind.name)
         side = lane(array, reading) if lane and reading.factor == 1 else None
         if side is not None:
             return side
-        # what Arrow cannot encode (lists, its own uuid and json) is read value by value
-        if not (pa.types.is_nested(array.type) or pa.types.is_null(array.type) or _extended(array)):
+        # what Arrow cannot encode (lists, durations in months) is read value by value
+        if not (pa.types.is_nested(array.type) or pa.types.is_null(array.type) or _uncoded(array)):
             return _by_distinct(array, reading, coder)
         data = arrow_values(array)
+    elif hasattr(data, "to_pylist"):
+        data = arrow_values(data)
     values = data if isinstance(data, list) else list(data)
     return cells_side([read_cell(value, reading) for value in values], coder)
 
 
-def _extended(array: pa.Array) -> bool:
-    return isinstance(array.type, pa.BaseExtensionType)
+def _uncoded(array: pa.Array) -> bool:
+    """Whether Arrow has no dictionary of such values."""
+    return bool(pa.types.is_interval(array.type))
 
 
 def _beyond_doubles(values: Ints) -> bool:
@@ -241,12 +247,14 @@ def _moments(array: pa.Array, reading: ColumnReading) -> ArraySide | None:
             array.cast(pa.date32()).view(pa.int32()) if kind != pa.date32() else array.view(pa.int32())
         )
         micros = days.astype(np.int64)
+        if len(micros) and np.abs(micros).max() > 2**62 // DAY:
+            return None  # infinity, or a year that is too far away for 64 bits
         micros *= DAY
         micros += EPOCH
     elif pa.types.is_timestamp(kind):
         ticks = filled(array.view(pa.int64())).astype(np.int64)
         many = {"s": 1_000_000, "ms": 1000, "us": 1}.get(kind.unit)
-        if many and len(ticks) and np.abs(ticks).max() > 2**62 // many:
+        if len(ticks) and np.abs(ticks).max() > (2**62 // many if many else 2**63 - 2):
             return None
         micros = (ticks * many if many else ticks // 1000) + EPOCH
     else:

@@ -7,10 +7,11 @@ number rule. A value without tolerance is all key; NULL is the key ``None``.
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import math
 import re
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -25,6 +26,7 @@ from pytest_agenteval.compare.values.canonical import (
     token,
     too_large,
 )
+from pytest_agenteval.compare.values.geometry import read_geometry
 from pytest_agenteval.compare.values.numbers import (
     LONGEST,
     Float32,
@@ -36,6 +38,7 @@ from pytest_agenteval.compare.values.numbers import (
 from pytest_agenteval.compare.values.sql_types import Kind
 from pytest_agenteval.compare.values.temporal import read_interval, read_moment, read_time
 from pytest_agenteval.support.scalars import is_null, plain
+from pytest_agenteval.table import arrow_values, bit_text, within_python
 
 NUMBER = "#"
 
@@ -53,7 +56,8 @@ class ColumnReading:
 
     ``integer_rule``: integers of this column were given a tolerance. ``single``: floats that fit in
     32 bits show their 32-bit form. ``percent`` is what a cell with ``%`` is multiplied by,
-    ``factor`` what every cell is.
+    ``factor`` what every cell is. ``infinite``: the expected column holds an infinite date, so that
+    Python's first and last ones, which DuckDB's client gives for infinity, may stand for it.
     """
 
     kind: Kind
@@ -64,6 +68,7 @@ class ColumnReading:
     single: bool = False
     percent: Decimal = Decimal("0.01")
     factor: Decimal = Decimal(1)
+    infinite: bool = False
 
     @classmethod
     def of(cls, kind: Kind, options: ColumnOptions) -> ColumnReading:
@@ -198,12 +203,52 @@ def _read_boolean(value: Any, reading: ColumnReading, depth: int) -> Cell:
     return _unreadable(value)
 
 
-def _micros_reader(read: Callable[[Any], int | None]) -> Callable[[Any, ColumnReading, int], Cell]:
-    def reader(value: Any, reading: ColumnReading, depth: int) -> Cell:
-        micros = read(value)
-        return _unreadable(value) if micros is None else (micros, ())
+_EXTREMES: Mapping[type, Mapping[Any, float]] = {
+    datetime.date: {datetime.date.max: math.inf, datetime.date.min: -math.inf},
+    datetime.datetime: {datetime.datetime.max: math.inf, datetime.datetime.min: -math.inf},
+}
 
-    return reader
+
+def is_infinite(kind: Kind, data: Any) -> bool:
+    """Whether a column holds infinite dates, and none of Python's first and last ones beside them."""
+    if not _of_moments(kind) or (hasattr(data, "to_pylist") and within_python(data)):
+        return False
+    values = arrow_values(data) if hasattr(data, "to_pylist") else data
+    if not kind.nested and str not in set(map(type, values)):
+        return False
+    leaves = list(_leaves(values))
+    found = any(isinstance(leaf, str) and read_moment(leaf) in (math.inf, -math.inf) for leaf in leaves)
+    return found and not any(type(leaf) in _EXTREMES and leaf in _EXTREMES[type(leaf)] for leaf in leaves)
+
+
+def _of_moments(kind: Kind) -> bool:
+    return kind.name in ("date", "timestamp", "instant") or any(map(_of_moments, kind.parts))
+
+
+def _leaves(values: Any, depth: int = 0) -> Iterator[Any]:
+    for value in values:
+        if depth < DEEPEST and isinstance(value, (list, tuple, dict)):
+            yield from _leaves(value.values() if isinstance(value, dict) else value, depth + 1)
+        else:
+            yield value
+
+
+def _read_moment(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    moment = read_moment(value)
+    if reading.infinite and type(value) in _EXTREMES:
+        naive = value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
+        moment = _EXTREMES[type(value)].get(naive, moment)
+    return _unreadable(value) if moment is None else (moment, ())
+
+
+def _read_interval(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    micros = read_interval(value, reading.kind.year_days)
+    return _unreadable(value) if micros is None else (micros, ())
+
+
+def _read_time(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    micros = read_time(value)
+    return _unreadable(value) if micros is None else (micros, ())
 
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -220,12 +265,80 @@ def _read_blob(value: Any, reading: ColumnReading, depth: int) -> Cell:
     text = value.strip() if isinstance(value, str) else None
     if text is None:
         return _unreadable(value)
+    hexadecimal = text[2:] if re.fullmatch(r"[\\0][xX](?:[0-9A-Fa-f]{2})*", text) else text
+    if len(hexadecimal) % 2 == 0 and re.fullmatch("[0-9A-Fa-f]*", hexadecimal):
+        # Postgres writes \\xdead: where DuckDB means the byte DE and the text "ad", nothing else differs
+        return bytes.fromhex(hexadecimal), ()
     if "\\x" in text and text.isascii():
         body = re.sub(r"\\x([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
         return body.encode("latin-1"), ()
-    if len(text) % 2 == 0 and re.fullmatch("[0-9A-Fa-f]*", text):
-        return bytes.fromhex(text), ()
     return _unreadable(value)
+
+
+def _read_bit(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    if isinstance(value, bytes) and len(value) > 1 and value[0] < 8:
+        return bit_text(value), ()
+    text = value.strip() if isinstance(value, str) else plain_form(value)
+    return (text, ()) if re.fullmatch("[01]+", text) else _unreadable(value)
+
+
+def _read_inet(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    """An address or a network; a single address is one with and without ``/32``."""
+    try:
+        found = ipaddress.ip_interface(value.strip() if isinstance(value, str) else value)
+    except ValueError:
+        return _unreadable(value)
+    alone = found.network.prefixlen == found.max_prefixlen
+    return str(found.ip) if alone else str(found), ()
+
+
+def _read_range(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    """Ranges by their text, quotes and blanks around the bounds left out."""
+    if not isinstance(value, str):
+        return _unreadable(value)
+    return re.sub(r"\s*([,{}()\[\]])\s*", r"\1", value.strip().replace('"', "")), ()
+
+
+def _read_geometry(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    shape = read_geometry(value)
+    return _unreadable(value) if shape is None else (shape, ())
+
+
+_HSTORE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=>\s*(?:(NULL)|"((?:[^"\\]|\\.)*)")\s*(?:,\s*|$)', re.IGNORECASE)
+
+
+def _read_hstore(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    """A map of texts: as an object, as JSON text, or as the server writes it (``"a"=>"1"``)."""
+    if isinstance(value, str):
+        parsed = parse_json(value) if value.lstrip()[:1] == "{" else _hstore(value.strip())
+        return _unreadable(value) if not isinstance(parsed, dict) else _read_hstore(parsed, reading, depth)
+    if not isinstance(value, dict):
+        return _unreadable(value)
+    items = sorted((clean_text(token(k)), None if v is None else plain_form(v)) for k, v in value.items())
+    return ("map", tuple(items)), ()
+
+
+def _hstore(text: str) -> dict[str, str | None] | None:
+    entries: dict[str, str | None] = {}
+    end = 0
+    for found in _HSTORE.finditer(text):
+        if found.start() != end:
+            return None
+        key, empty, item = found.groups()
+        entries[re.sub(r"\\(.)", r"\1", key)] = None if empty else re.sub(r"\\(.)", r"\1", item)
+        end = found.end()
+    return entries if end == len(text) else None
+
+
+def _read_tuple(value: Any, reading: ColumnReading, depth: int) -> Cell:
+    """Fields without names: a list, or an object whose values stand in their order."""
+    items = parse_json(value) if isinstance(value, str) else value
+    items = list(items.values()) if isinstance(items, dict) else items
+    kinds = reading.kind.parts
+    if not isinstance(items, (list, tuple)) or len(items) != len(kinds) or depth > DEEPEST:
+        return _unreadable(value)
+    pairs = zip(items, kinds, strict=True)
+    return _joined("tuple", [read_inner(item, _inner(reading, kind), depth) for item, kind in pairs])
 
 
 def _read_list(value: Any, reading: ColumnReading, depth: int) -> Cell:
@@ -248,9 +361,14 @@ def _read_struct(value: Any, reading: ColumnReading, depth: int) -> Cell:
     return _joined("struct", cells)
 
 
+def _is_pair(entry: Any) -> bool:
+    """An entry of a map as Arrow gives it: a pair, which JSON keeps as a list."""
+    return isinstance(entry, (list, tuple)) and len(entry) == 2
+
+
 def _read_map(value: Any, reading: ColumnReading, depth: int) -> Cell:
     entries = parse_json(value) if isinstance(value, str) else value
-    if isinstance(entries, (list, tuple)) and all(isinstance(e, tuple) and len(e) == 2 for e in entries):
+    if isinstance(entries, (list, tuple)) and all(_is_pair(entry) for entry in entries):
         pairs = list(entries)
     elif isinstance(entries, dict):
         pairs = list(entries.items())
@@ -267,7 +385,12 @@ def _read_map(value: Any, reading: ColumnReading, depth: int) -> Cell:
 def _inner(reading: ColumnReading, kind: Kind) -> ColumnReading:
     single = reading.single or kind.name == "single"
     return ColumnReading(
-        kind, reading.fold, integer_rule=reading.integer_rule, single=single, percent=reading.percent
+        kind,
+        reading.fold,
+        integer_rule=reading.integer_rule,
+        single=single,
+        percent=reading.percent,
+        infinite=reading.infinite,
     )
 
 
@@ -343,11 +466,17 @@ _READERS: dict[str, Callable[[Any, ColumnReading, int], Cell]] = {
     "single": _read_numeric,
     "decimal": _read_numeric,
     "boolean": _read_boolean,
-    "date": _micros_reader(read_moment),
-    "timestamp": _micros_reader(read_moment),
-    "instant": _micros_reader(read_moment),
-    "time": _micros_reader(read_time),
-    "interval": _micros_reader(read_interval),
+    "date": _read_moment,
+    "timestamp": _read_moment,
+    "instant": _read_moment,
+    "time": _read_time,
+    "interval": _read_interval,
+    "bit": _read_bit,
+    "inet": _read_inet,
+    "range": _read_range,
+    "geometry": _read_geometry,
+    "hstore": _read_hstore,
+    "tuple": _read_tuple,
     "uuid": _read_uuid,
     "blob": _read_blob,
     "json": _read_json,

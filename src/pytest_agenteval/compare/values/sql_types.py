@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from pytest_agenteval.compare.values.temporal import beyond_python
 from pytest_agenteval.support.scalars import is_null, plain
 
 
@@ -18,12 +19,14 @@ class Kind:
     """A kind of value. ``parts`` are the kinds inside (list: 1, map: 2), ``fields`` name a struct's.
 
     Names: text, integer, float, single (32 bits), decimal, boolean, date, timestamp, instant
-    (timestamp with time zone), time, interval, uuid, blob, json, list, struct, map, any.
+    (timestamp with time zone), time, interval, uuid, blob, bit, inet, range, geometry, json, list, tuple,
+    struct, map, hstore, any. ``year_days`` are the days that 12 months of an interval count as.
     """
 
     name: str
     parts: tuple[Kind, ...] = ()
     fields: tuple[str, ...] = ()
+    year_days: int = 360
 
     @property
     def tolerant(self) -> bool:
@@ -33,7 +36,7 @@ class Kind:
     @property
     def nested(self) -> bool:
         """Whether values of this kind hold values."""
-        return self.name in ("list", "struct", "map", "json", "any")
+        return self.name in ("list", "tuple", "struct", "map", "json", "any")
 
     @property
     def numeric(self) -> bool:
@@ -43,7 +46,7 @@ class Kind:
 
 _WORDS = {
     "text": "VARCHAR CHAR TEXT STRING BPCHAR NVARCHAR NCHAR ENUM CLOB CITEXT NAME CHARACTER "
-    "NVARCHAR2 VARCHAR2 LONGTEXT MEDIUMTEXT TINYTEXT FIXEDSTRING",
+    "NVARCHAR2 VARCHAR2 LONGTEXT MEDIUMTEXT TINYTEXT FIXEDSTRING LTREE MACADDR XML",
     "integer": "INTEGER INT BIGINT SMALLINT TINYINT HUGEINT UBIGINT UINTEGER USMALLINT UTINYINT UHUGEINT "
     "INT1 INT2 INT4 INT8 INT16 INT32 INT64 INT128 LONG SHORT SIGNED MEDIUMINT BYTEINT SERIAL BIGSERIAL "
     "UINT8 UINT16 UINT32 UINT64 UINT128 VARINT BIGNUM OID",
@@ -59,10 +62,19 @@ _WORDS = {
     "uuid": "UUID UNIQUEIDENTIFIER",
     "blob": "BLOB BYTEA BINARY VARBINARY BYTES",
     "json": "JSON JSONB VARIANT",
+    "bit": "BIT VARBIT BITSTRING",
+    "range": "INT4RANGE INT8RANGE NUMRANGE TSRANGE TSTZRANGE DATERANGE INT4MULTIRANGE INT8MULTIRANGE "
+    "NUMMULTIRANGE TSMULTIRANGE TSTZMULTIRANGE DATEMULTIRANGE",
+    "geometry": "GEOMETRY GEOGRAPHY",
+    "hstore": "HSTORE",
+    "inet": "INET CIDR",
+    "decimal": "MONEY SMALLMONEY",
 }
 KINDS = {word: Kind(name) for name, words in _WORDS.items() for word in words.split()}
 ANY = Kind("any")
 TEXT = Kind("text")
+POSTGRES_YEARS = "(year = 365 days)"
+"""What stands behind INTERVAL where 12 months are 365 days, as the drivers of Postgres count."""
 _DECIMALS = ("DECIMAL", "NUMERIC", "NUMBER", "DEC", "BIGNUMERIC")
 
 
@@ -82,6 +94,14 @@ def kind_of(sql_type: str | None) -> Kind | None:
         return _decimal(inside)
     if word in ("STRUCT", "ROW", "RECORD"):
         return _struct(inside)
+    if word == "TUPLE" and inside:
+        return Kind("tuple", tuple(kind_of(part) or ANY for part in _split(inside)))
+    if word == "UNION":
+        return ANY
+    if word == "INTERVAL" and rest == POSTGRES_YEARS:
+        return Kind("interval", year_days=365)
+    if word == "BIT" and "VARYING" in rest.upper():
+        return KINDS["BIT"]
     if word == "MAP" and inside:
         parts = [kind_of(part) or ANY for part in _split(inside)]
         return Kind("map", tuple(parts)) if len(parts) == 2 else ANY
@@ -132,6 +152,7 @@ def kind_of_values(values: Iterable[Any]) -> Kind:
     """The kind of a column without a type: that of its values, ``any`` where they are mixed."""
     seen: set[str] = set()
     known: dict[type, str] = {}
+    texts: list[str] = []
     for value in values:
         name = known.get(type(value))
         if name is None:
@@ -141,7 +162,12 @@ def kind_of_values(values: Iterable[Any]) -> Kind:
             name = _kind_of_value(value)
             if type(value) in _STEADY:
                 known[type(value)] = name
+        if name == "text":
+            texts.append(value)
         seen.add(name)
+    if "text" in seen and seen - {"text"} <= {"date", "timestamp", "instant"} and seen != {"text"}:
+        # infinity and the year 20000 have no other form in Python than their text
+        seen -= {"text"} if all(map(beyond_python, texts)) else set()
     if len(seen) == 1:
         return Kind(seen.pop())
     if seen and seen <= {"integer", "float"}:

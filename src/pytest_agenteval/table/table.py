@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from pytest_agenteval.table.arrow import (
+    arrow_values,
+    column_values,
+    is_unnamed_index,
+    lost_in_arrow,
+    sql_type,
+)
+from pytest_agenteval.table.pandas import pandas_columns
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -107,65 +116,54 @@ class Table:
 
     @classmethod
     def from_arrow(cls, table: Any) -> Table:
-        """A table over a ``pyarrow.Table``; the arrays are kept as they are."""
-        columns = tuple(
-            Column(name, _arrow_sql_type(kind))
-            for name, kind in zip(table.schema.names, table.schema.types, strict=True)
-        )
-        return cls(columns, tuple(table.columns), table.num_rows)
+        """A table over a ``pyarrow.Table``; arrays of basic types are kept as they are.
+
+        Encodings are undone and extension types give what they mean (:func:`standard_array`). The index
+        without a name that pandas adds is no column.
+        """
+        fields = [
+            (field, data)
+            for field, data in zip(table.schema, table.columns, strict=True)
+            if not is_unnamed_index(field.name)
+        ]
+        columns = tuple(Column(field.name, sql_type(field.type)) for field, _ in fields)
+        return cls(columns, tuple(column_values(field, data) for field, data in fields), table.num_rows)
 
     @classmethod
     def from_pandas(cls, frame: Any) -> Table:
-        """A table of a ``pandas.DataFrame`` (its index is left out); NaN and NA are NULL.
+        """A table of a ``pandas.DataFrame``; NaN and NA are NULL.
 
-        Columns that Arrow cannot hold (mixed objects) stay lists of Python values.
+        Levels of the index that have a name are columns, before the others; an index without a name is
+        left out. Columns that Arrow cannot hold (mixed objects, lists, periods) stay lists of the
+        frame's own values.
         """
-        import pyarrow
-
         columns, values = [], []
-        for position, name in enumerate(frame.columns):
-            series = frame.iloc[:, position]
-            try:
-                data = pyarrow.Array.from_pandas(series)
-            except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
-                data = [
-                    value if present else None for value, present in zip(series, series.notna(), strict=True)
-                ]
-            kind = None if isinstance(data, list) else _arrow_sql_type(data.type)
-            columns.append(Column(str(name), kind))
+        for name, data, kind in pandas_columns(frame):
+            columns.append(Column(name, kind))
             values.append(data)
         return cls(tuple(columns), tuple(values), len(frame))
 
     @classmethod
     def from_duckdb(cls, relation: Any) -> Table:
-        """A table of a DuckDB relation, fetched as Arrow, with DuckDB's own type names."""
-        table = relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.arrow()
+        """A table of a DuckDB relation, with DuckDB's own type names.
+
+        Fetched as Arrow; by rows where Arrow would lose what a type holds (the offset of a TIMETZ).
+        """
         columns = tuple(
             Column(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
         )
-        return cls(columns, tuple(table.columns), table.num_rows)
+        if any(lost_in_arrow(str(column.type)) for column in columns):
+            rows = relation.fetchall()
+            return cls(columns, tuple([row[i] for row in rows] for i in range(len(columns))), len(rows))
+        table = relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.arrow()
+        pairs = zip(table.schema, table.columns, strict=True)
+        return cls(columns, tuple(column_values(field, data) for field, data in pairs), table.num_rows)
 
     @classmethod
     def from_cursor(cls, cursor: Any, types: Sequence[str | None] | None = None) -> Table:
         """A table of all rows a DB-API cursor still holds, names from its ``description``."""
         names = [str(entry[0]) for entry in cursor.description]
         return cls.from_rows(names, [tuple(row) for row in cursor.fetchall()], types)
-
-
-def arrow_values(data: Any) -> list[Any]:
-    """An Arrow array as Python values; what Python has no value for (a date in the year 20000) as text."""
-    try:
-        return list(data.to_pylist())
-    except (OverflowError, ValueError):
-        return [arrow_value(scalar) for scalar in data]
-
-
-def arrow_value(scalar: Any) -> Any:
-    """An Arrow scalar as a Python value, or as text where Python has none."""
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        return f"{scalar.type} {scalar.value}"
 
 
 def _first_seen(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -175,26 +173,3 @@ def _first_seen(records: Sequence[Mapping[str, Any]]) -> list[str]:
         if record.keys() != names.keys():
             names.update(dict.fromkeys(record))
     return list(names)
-
-
-def _arrow_sql_type(kind: Any) -> str | None:
-    """The SQL name of an Arrow type (``None`` where there is no plain one)."""
-    import pyarrow.types as arrow
-
-    if arrow.is_decimal(kind):
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if arrow.is_timestamp(kind):
-        return "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
-    tests = {
-        "is_boolean": "BOOLEAN",
-        "is_float32": "FLOAT",
-        "is_floating": "DOUBLE",
-        "is_integer": "BIGINT",
-        "is_date": "DATE",
-        "is_time": "TIME",
-        "is_string": "VARCHAR",
-        "is_large_string": "VARCHAR",
-        "is_binary": "BLOB",
-        "is_large_binary": "BLOB",
-    }
-    return next((name for test, name in tests.items() if getattr(arrow, test)(kind)), None)
