@@ -133,7 +133,9 @@ def test_dates_that_python_has_no_value_for_are_equal_to_themselves_only() -> No
     far = pa.array([2**62, 0], pa.timestamp("s"))
     assert both(one("TIMESTAMP", far), one(None, far)).matched
     found = both(one("TIMESTAMP", far), one(None, pa.array([2**61, 0], pa.timestamp("s"))))
-    assert [cell.expected for row in found.sample for cell in row.cells] == ["146138514283-06-19 07:45:04"]
+    assert [cell.expected for row in found.sample for cell in row.cells if row.expected_row] == [
+        "146138514283-06-19 07:45:04"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def table_of(sql: str, form: str) -> Table:
     """The answer in a form, through the agent's normalisation and a recording."""
     answer = normalize(FORMS[form](sql))
-    plain, kinds = pack(answer_fields(answer))
+    plain, kinds = pack(answer_fields(answer), exact=True)
     kept = answer_from_fields(unpack(json.loads(json.dumps(plain)), kinds))
     assert isinstance(kept.data, Table)
     assert compare(answer.data, kept.data).matched or form == "fetchall"

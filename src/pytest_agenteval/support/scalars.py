@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.table import arrow_value, arrow_values, moment_of_days, moment_of_ticks
+from pytest_agenteval.table import arrow_value, arrow_values, duration_text, moment_of_days, moment_of_ticks
 
 DEEPEST = 60
 """Levels of lists and maps that are followed; what lies deeper is shown as dots."""
@@ -234,12 +234,18 @@ def _bound_text(end: Any) -> str:
 
 def _duration_text(value: Any) -> str:
     """Months, days and what is smaller, of Arrow, dateutil and others, as an ISO 8601 duration."""
-    months = int(getattr(value, "years", 0)) * 12 + int(value.months)
-    seconds = Decimal(int(getattr(value, "hours", 0)) * 3600 + int(getattr(value, "minutes", 0)) * 60)
-    seconds += int(getattr(value, "seconds", 0))
-    seconds += Decimal(int(getattr(value, "microseconds", 0))).scaleb(-6)
-    seconds += Decimal(int(getattr(value, "nanoseconds", 0))).scaleb(-9)
-    return f"P{months}M{int(value.days)}DT{seconds:f}S"
+    parts = {name: int(getattr(value, name, 0)) for name in ("years", *_NANOS)}
+    nanos = sum(parts[name] * size for name, size in _NANOS.items())
+    return duration_text(parts["years"] * 12 + int(value.months), int(value.days), nanos)
+
+
+_NANOS = {
+    "hours": 3_600_000_000_000,
+    "minutes": 60_000_000_000,
+    "seconds": 1_000_000_000,
+    "microseconds": 1_000,
+    "nanoseconds": 1,
+}
 
 
 def _numpy_value(value: Any, kind: type) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_agenteval.table.arrow import arrow_value, arrow_values, bit_text, standard_array, within_python
-from pytest_agenteval.table.moments import moment_of_days, moment_of_ticks
+from pytest_agenteval.table.moments import duration_text, moment_of_days, moment_of_ticks
 from pytest_agenteval.table.table import Column, Table
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "arrow_value",
     "arrow_values",
     "bit_text",
+    "duration_text",
     "moment_of_days",
     "moment_of_ticks",
     "standard_array",

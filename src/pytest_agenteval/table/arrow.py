@@ -15,6 +15,7 @@ from pytest_agenteval.table.moments import (
     LAST_ORDINAL,
     PER_SECOND,
     clock_text,
+    duration_text,
     moment_of_days,
     moment_of_ticks,
 )
@@ -96,6 +97,10 @@ def _time_of(micros: int) -> datetime.time:
     return (datetime.datetime.min + datetime.timedelta(microseconds=micros)).time()
 
 
+def _months(scalar: Any) -> str:
+    return duration_text(*scalar.as_py())
+
+
 def _span(scalar: Any) -> Any:
     micros = scalar.value * 1_000_000 // PER_SECOND[scalar.type.unit]
     try:
@@ -134,6 +139,7 @@ _READERS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("is_timestamp", _ticks),
     ("is_time", _clock),
     ("is_duration", _span),
+    ("is_interval", _months),
     ("is_map", _pairs),
     ("is_list", _items),
     ("is_large_list", _items),

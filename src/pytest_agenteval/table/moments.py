@@ -37,6 +37,14 @@ def moment_of_ticks(ticks: int, unit: str, zoned: bool = False) -> datetime.date
     return f"{_day_text(days)} {clock_text(clock)}" + ("+00" if zoned else "")
 
 
+def duration_text(months: int, days: int, nanos: int) -> str:
+    """A duration as ISO 8601 writes it: ``P14M3DT1.5S``; months, days and the rest are not mixed."""
+    sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
+    seconds, fraction = divmod(rest, 1_000_000_000)
+    digits = f".{fraction:09d}".rstrip("0") if fraction else ""
+    return f"P{months}M{days}DT{sign}{seconds}{digits}S"
+
+
 def clock_text(micros: int) -> str:
     """``HH:MM:SS[.f]`` of microseconds since midnight; 24:00:00 is one."""
     seconds, rest = divmod(micros, 1_000_000)
