@@ -212,7 +212,7 @@ def test_cycles_depth_and_odd_objects_end_in_text():
     assert pack({Odd(): 1})[0] == {"<Odd: its repr raised ValueError>": 1}
     assert pack(object)[0] == "<class 'object'>"
     assert pack(np.array([1], dtype=[("a", "i4")])[0])[0] == {"a": 1}
-    assert pack(np.dtype("int64"))[0] == "dtype('int64')"
+    assert pack(np.dtype("int64"))[0] == "int64"
     mixed = pd.DataFrame({"x": [1, "a"]}, dtype=object)  # Arrow has no column for that
     assert pack(mixed)[0]["rows"] == [[1], ["a"]]
     far = pa.array([2**62], pa.timestamp("s"))  # no date of Python's reaches there
