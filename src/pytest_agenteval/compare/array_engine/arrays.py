@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.array_engine.text_hashes import TextBytes
-from pytest_agenteval.compare.values.numbers import Float32, Number, shown_decimals
+from pytest_agenteval.compare.values.numbers import Float32, Number, Whole, shown_decimals
 
 NULL_CLASS, VALUE_CLASS, CODE_CLASS, NUMBER_CLASS, INFINITE_CLASS = 0, 1, 2, 3, 4
 
@@ -49,6 +49,7 @@ class ToleranceNumbers:
     given: Sequence[Number | None] | None = None
     single: bool = False
     _shows: dict[int, bool] = field(default_factory=dict)
+    _strict: NDArray[np.bool_] | bool | None = None
 
     def at(self, row: int) -> Number:
         """The exact number of a row."""
@@ -58,6 +59,16 @@ class ToleranceNumbers:
             return Decimal(int(self.scaled[row])).scaleb(-self.scale)
         value = float(self.floats[row])
         return Float32(value) if self.single else value
+
+    @property
+    def strict(self) -> NDArray[np.bool_] | None:
+        """Which numbers are compared without tolerance; ``None`` where none is."""
+        if self.given is None or self._strict is False:
+            return None
+        if self._strict is None:
+            found = np.array([isinstance(self.given[row], Whole) for row in range(len(self.floats))], bool)
+            self._strict = found if bool(found.any()) else False
+        return None if isinstance(self._strict, bool) else self._strict
 
     def shows_at_most(self, decimals: int) -> bool:
         """Whether no number of the column shows more than ``decimals`` decimals."""

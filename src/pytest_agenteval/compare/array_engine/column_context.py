@@ -14,8 +14,9 @@ from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule
 from pytest_agenteval.compare.array_engine.reading import cells_side
 from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn
 from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
+from pytest_agenteval.compare.json_cells import texts_of_objects
 from pytest_agenteval.compare.options import ColumnOptions
-from pytest_agenteval.compare.python_engine.engine import paired, texts_of_objects
+from pytest_agenteval.compare.python_engine.engine import paired
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.values.cells import read_cell
 from pytest_agenteval.compare.values.numbers import NumberRule
@@ -78,7 +79,7 @@ class ArrayColumnContext(ColumnContext):
             e, a = self.context.pairs[position]
             mine, theirs = self.raw(position)
             if self.kind(position).name == "text":
-                theirs = texts_of_objects(mine, theirs)
+                mine, theirs = texts_of_objects(mine, theirs)
             base, reading = self.engine.base_reading(e), self.engine.reading(e, a)
             self._cells[position] = paired(
                 [read_cell(value, base) for value in mine],

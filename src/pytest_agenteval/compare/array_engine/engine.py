@@ -25,17 +25,16 @@ from pytest_agenteval.compare.array_engine.contents import (
 )
 from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher, run_ids
 from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule, reach
-from pytest_agenteval.compare.array_engine.reading import read_side, read_texts
+from pytest_agenteval.compare.array_engine.reading import cells_side, read_side, read_texts
 from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, hash_rows
 from pytest_agenteval.compare.engine import Assignment, BaseEngine, Mapping
+from pytest_agenteval.compare.json_cells import JSON_LIKE, loosened, structured, texts_of_objects
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.engine import (
     factors,
     has_percent,
-    structured,
-    texts_of_objects,
 )
-from pytest_agenteval.compare.values.cells import ColumnReading
+from pytest_agenteval.compare.values.cells import ColumnReading, read_cell
 from pytest_agenteval.compare.values.numbers import CLOSE, ROUNDED
 from pytest_agenteval.table import Table
 
@@ -63,8 +62,10 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
             texts = read_texts(mine, theirs, reading)
             if texts is not None:
                 return ArrayColumn(texts[0].keys, texts[1].keys), reading
-            theirs = texts_of_objects(self.expected.column(e), self.actual.column(a))
+            mine, theirs = texts_of_objects(self.expected.column(e), self.actual.column(a))
         coder = KeyCoder()
+        if reading.kind.name in JSON_LIKE:
+            return self._read_json(e, a, coder), reading
         left = read_side(mine, reading, coder)
         tried: list[tuple[ArrayColumn, ColumnReading]] = []
         ways = factors(self.answered_reading(reading, a), theirs, options.percent)
@@ -74,6 +75,16 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
             if len(ways) == 1 or Matcher([tried[-1][0]], self.rows).pair().matched:
                 return tried[-1]
         return max(tried, key=lambda entry: _hits(entry[0], self.rows))
+
+    def _read_json(self, e: int, a: int, coder: KeyCoder) -> ArrayColumn:
+        """Cells of JSON are read one by one: how a number counts depends on the whole column."""
+        reading = self.base_reading(e)
+        cells = loosened(
+            [read_cell(value, reading) for value in self.expected.column(e)],
+            [read_cell(value, self.answered_reading(reading, a)) for value in self.actual.column(a)],
+        )
+        left, right = (cells_side(side, coder) for side in cells)
+        return _paired(left, right, reading, self.options_of(e), self.rows)
 
     @cached_property
     def _objects(self) -> bool:
@@ -159,6 +170,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
     def _alike_to(self, e: int, actual_indexes: Sequence[int]) -> list[int]:
         options, reading = self.options_of(e), self.base_reading(e)
         rows = self.options.duplicates == "set" or options.percent == "either"
+        rows = rows or reading.kind.name in JSON_LIKE
         found: list[int] = []
         asked: list[int] = []
         for a in actual_indexes:

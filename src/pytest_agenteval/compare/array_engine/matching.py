@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_agenteval.compare.array_engine.arrays import ColumnKeys
-from pytest_agenteval.compare.array_engine.near_pairs import close, largest_matching, near_pairs, pieces
+from pytest_agenteval.compare.array_engine.near_pairs import (
+    RowClasses,
+    close,
+    largest_flow,
+    near_pairs,
+    pieces,
+)
 from pytest_agenteval.compare.array_engine.number_rule import reach
 from pytest_agenteval.compare.array_engine.row_hashes import (
     ArrayColumn,
@@ -301,12 +307,17 @@ class Matcher:
         return self._flow(piece_e[open_e], e[open_e], piece_a[open_a], a[open_a], partner, full)
 
     def _flow(self, piece_e: Rows, e: Rows, piece_a: Rows, a: Rows, partner: Rows, full: bool) -> bool:
-        """A maximum matching of what is near, piece by piece."""
-        edges = near_pairs(self.rules, piece_e, e, piece_a, a)
+        """A maximum matching of what is near; rows that hold the same numbers are one node of the graph."""
+        left = RowClasses.of([rule.expected for rule in self.rules], piece_e, e)
+        right = RowClasses.of([rule.actual for rule in self.rules], piece_a, a)
+        edges = near_pairs(
+            self.rules, piece_e[left.first], e[left.first], piece_a[right.first], a[right.first]
+        )
         if edges is None:
             self.exhausted = True
             return full
-        pairs_e, pairs_a = largest_matching(*edges, len(e), len(a))
+        heads, tails, flow = largest_flow(*edges, left.counts, right.counts)
+        pairs_e, pairs_a = left.rows(np.repeat(heads, flow)), right.rows(np.repeat(tails, flow))
         partner[e[pairs_e]] = a[pairs_a]
         return full or len(pairs_e) == len(e)
 

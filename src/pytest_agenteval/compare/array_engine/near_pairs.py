@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_agenteval.compare.array_engine.arrays import ColumnKeys, KeyCoder, ToleranceNumbers, bits
 from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule, reach
+from pytest_agenteval.compare.array_engine.row_hashes import hash_rows
 from pytest_agenteval.compare.values.numbers import NO
 
 Rows = NDArray[np.int64]
@@ -172,16 +175,56 @@ def _ranks(
     return out[len(piece) :]
 
 
-def largest_matching(heads: Rows, tails: Rows, left: int, right: int) -> tuple[Rows, Rows]:
-    """A maximum bipartite matching by unit-capacity flow (Dinic, in SciPy)."""
+@dataclass(frozen=True, slots=True)
+class RowClasses:
+    """Rows that hold the same numbers: the first of each class, how many there are, and rows by class."""
+
+    first: Rows
+    counts: Rows
+    ordered: Rows
+    starts: Rows
+
+    @classmethod
+    def of(cls, numbers: Sequence[ToleranceNumbers], piece: Rows, rows: Rows) -> RowClasses:
+        """Put ``rows`` that lie in one piece and hold equal numbers, exactly, into one class."""
+        keys = [ColumnKeys(None, piece)]
+        for column in numbers:
+            keys.append(ColumnKeys(None, bits(column)[rows]))
+            if column.scaled is not None:
+                keys.append(ColumnKeys(None, column.scaled[rows]))
+            if column.given is not None:
+                coder = KeyCoder()
+                given = [(type(column.given[row]), column.given[row]) for row in rows.tolist()]
+                keys.append(ColumnKeys(None, np.array([coder.code(key) for key in given], np.int64)))
+        hashes = hash_rows(keys, len(rows))
+        _, first, back, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+        return cls(first, counts, np.argsort(back, kind="stable"), np.cumsum(counts) - counts)
+
+    def rows(self, classes: Rows) -> Rows:
+        """Return a row for each of ``classes``, another one for each time that a class comes."""
+        order = np.argsort(classes, kind="stable")
+        ranked = classes[order]
+        new = np.r_[True, ranked[1:] != ranked[:-1]] if len(ranked) else np.zeros(0, bool)
+        nth = np.arange(len(ranked)) - np.maximum.accumulate(np.where(new, np.arange(len(ranked)), 0))
+        out = np.empty(len(classes), np.int64)
+        out[order] = self.ordered[self.starts[ranked] + nth]
+        return out
+
+
+def largest_flow(heads: Rows, tails: Rows, left: Rows, right: Rows) -> tuple[Rows, Rows, Rows]:
+    """Return a largest matching of classes of ``left`` and ``right`` sizes along edges (Dinic, in SciPy).
+
+    The edges that are used (heads, tails), and how many rows each pairs.
+    """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import maximum_flow
 
-    source, sink = left + right, left + right + 1
-    starts = np.concatenate([heads, np.full(left, source), left + np.arange(right)])
-    ends = np.concatenate([left + tails, np.arange(left), np.full(right, sink)])
-    ones = np.ones(len(starts), np.int32)
-    graph = csr_matrix((ones, (starts, ends)), shape=(sink + 1, sink + 1))
+    source, sink = len(left) + len(right), len(left) + len(right) + 1
+    starts = np.concatenate([heads, np.full(len(left), source), len(left) + np.arange(len(right))])
+    ends = np.concatenate([len(left) + tails, np.arange(len(left)), np.full(len(right), sink)])
+    sizes = np.concatenate([np.minimum(left[heads], right[tails]), left, right]).astype(np.int32)
+    graph = csr_matrix((sizes, (starts, ends)), shape=(sink + 1, sink + 1))
     flow = maximum_flow(graph, source, sink).flow.tocoo()
-    used = (flow.data > 0) & (flow.row < left) & (flow.col >= left) & (flow.col < source)
-    return flow.row[used].astype(np.int64), flow.col[used].astype(np.int64) - left
+    used = (flow.data > 0) & (flow.row < len(left)) & (flow.col >= len(left)) & (flow.col < source)
+    rows, columns, counts = flow.row[used], flow.col[used] - len(left), flow.data[used]
+    return rows.astype(np.int64), columns.astype(np.int64), counts.astype(np.int64)

@@ -50,6 +50,8 @@ class ArrayNumberRule:
     @property
     def monotone(self) -> bool:
         """Whether larger numbers accept larger intervals' ends, so that sorting pairs them best."""
+        if self.expected.strict is not None:
+            return False
         return self.base.significant is None and self.options.rtol <= 1 and (self.base.guard or 0) < 1
 
     def rule(self, gap: float) -> NumberRule:
@@ -107,6 +109,9 @@ class ArrayNumberRule:
                 expected_part[part], actual_part[part], x[todo], y[todo], gap[todo], unsure[todo], stop
             )
             grades[part] = graded
+        strict = self.expected.strict
+        if strict is not None:
+            grades[unequal[strict[expected_part[unequal]]]] = NO
         return grades
 
     def _unequal(self, expected_part: Rows, actual_part: Rows, x: Floats, y: Floats) -> NDArray[np.bool_]:

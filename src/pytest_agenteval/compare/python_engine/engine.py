@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.compare.engine import Assignment, BaseEngine, Mapping
+from pytest_agenteval.compare.json_cells import JSON_LIKE, loosened, texts_of_objects
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.column_search import assign
 from pytest_agenteval.compare.python_engine.matching import (
@@ -20,7 +21,6 @@ from pytest_agenteval.compare.python_engine.matching import (
     pair_bag,
     pair_list,
 )
-from pytest_agenteval.compare.values.canonical import parse_json, plain_form, token, too_large
 from pytest_agenteval.compare.values.cells import Cell, ColumnReading, read_cell
 from pytest_agenteval.compare.values.numbers import CLOSE, NO, ROUNDED, NumberRule
 from pytest_agenteval.table import Table
@@ -49,10 +49,10 @@ class PythonEngine(BaseEngine[PairedColumn]):
     def _read(self, e: int, a: int) -> tuple[PairedColumn, ColumnReading]:
         options, reading = self.options_of(e), self.base_reading(e)
         mine, theirs = self.raw(True, e), self.raw(False, a)
+        if reading.kind.name == "text":
+            mine, theirs = texts_of_objects(mine, theirs)
         expected = [read_cell(value, reading) for value in mine]
         reading = self.answered_reading(reading, a)
-        if reading.kind.name == "text":
-            theirs = texts_of_objects(mine, theirs)
         tried = []
         for factor in factors(reading, theirs, options.percent):
             actual = [read_cell(value, factor) for value in theirs]
@@ -103,6 +103,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         """Whether the two columns hold the same bag of values."""
         options = self.options_of(e)
         quick = options.percent == "strict" and self.options.duplicates == "bag"
+        quick = quick and self.kind(e).name not in JSON_LIKE
         if quick and self._bag(True, e, e) != self._bag(False, a, e):
             numeric = self.kind(e).numeric or self.kind(e).name == "text"
             if not numeric or not self._special(a):
@@ -173,8 +174,12 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return {e: [a for a in actual_indexes if self.alike(e, a)] for e in expected_indexes}
 
 
-def paired(expected: list[Cell], actual: list[Cell], reading: ColumnReading, options: Any) -> PairedColumn:
-    """The two columns with the number rule that their values call for."""
+def paired(
+    expected: Sequence[Cell], actual: Sequence[Cell], reading: ColumnReading, options: Any
+) -> PairedColumn:
+    """Return the two columns with the number rule that their values call for."""
+    if reading.kind.name in JSON_LIKE:
+        expected, actual = loosened(expected, actual)
     if not reading.tolerant:
         return PairedColumn(expected, actual)
     xs = [number for _, numbers in expected for number in numbers]
@@ -205,49 +210,3 @@ def has_percent(values: Any) -> bool:
             return False
         values = values.to_pylist()
     return any(isinstance(value, str) and "%" in value for value in values)
-
-
-def texts_of_objects(expected: list[Any], actual: list[Any]) -> list[Any]:
-    """Answered JSON objects as the expected text that parses to the same; else as they are."""
-    if not any(isinstance(value, (dict, list)) for value in actual):
-        return actual
-    spelled: dict[str, Counter[str]] = {}
-    for text in expected:
-        if isinstance(text, str) and text.strip()[:1] in ("{", "["):
-            parsed = parse_json(text)
-            if parsed is not ...:
-                spelled.setdefault(structure(parsed), Counter())[text] += 1
-    return [_spelling(value, spelled) if isinstance(value, (dict, list)) else value for value in actual]
-
-
-def _spelling(value: Any, spelled: dict[str, Counter[str]]) -> Any:
-    texts = None if too_large(value) else spelled.get(structure(value))
-    if not texts:
-        return value
-    text = next(iter(texts))
-    texts[text] -= 1
-    if texts[text] <= 0 and len(texts) > 1:
-        del texts[text]
-    return text
-
-
-def structured(value: Any) -> Any:
-    """A JSON object, or a text that holds one, in one spelling; anything else as it is."""
-    found = parse_json(value) if isinstance(value, str) and value.strip()[:1] in ("{", "[") else value
-    return structure(found) if isinstance(found, (dict, list)) and not too_large(found) else value
-
-
-def structure(value: Any, depth: int = 0) -> str:
-    """A text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
-    if depth > 60:
-        return "..."
-    if isinstance(value, dict):
-        inner = (f"{str(k)!r}:{structure(v, depth + 1)}" for k, v in value.items())
-        return "{" + ",".join(sorted(inner)) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(structure(item, depth + 1) for item in value) + "]"
-    if isinstance(value, str):
-        return repr(value)
-    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-        return plain_form(value)
-    return token(value)

@@ -448,7 +448,22 @@ def _any_number(value: Number, reading: ColumnReading) -> Cell:
     if isinstance(number, float) and not math.isfinite(number):
         return ("number", float(number)), ()
     exact = _integral(number)
-    return (("number", exact), ()) if isinstance(exact, int) else (NUMBER, (number,))
+    if not isinstance(exact, int):
+        return NUMBER, (number,)
+    return ("number", exact if isinstance(number, int) else Integral.of(exact, number)), ()
+
+
+class Integral(int):
+    """An integer that was written with decimals (3.0): the key of 3, and the number as it came."""
+
+    written: Number
+
+    @classmethod
+    def of(cls, value: int, written: Number) -> Integral:
+        """Return ``value``, which came as ``written``."""
+        out = cls(value)
+        out.written = written
+        return out
 
 
 def _any_other(value: Any) -> Cell:

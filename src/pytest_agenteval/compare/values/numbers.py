@@ -168,6 +168,10 @@ def as_float(value: Number) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+class Whole(int):
+    """A number that was written as an integer among others with decimals: compared without tolerance."""
+
+
 @dataclass(frozen=True, slots=True)
 class NumberRule:
     """When an answered number equals an expected one, for one column.
@@ -209,6 +213,8 @@ class NumberRule:
         """``EXACT``, ``CLOSE`` (rule 1), ``ROUNDED`` (rule 2 or 3) or ``NO`` for finite ``x`` and ``y``."""
         if x == y:
             return EXACT
+        if isinstance(x, Whole):
+            return NO
         fx, fy = as_float(x), as_float(y)
         if abs(fx - fy) > self.reach(x):
             return NO
