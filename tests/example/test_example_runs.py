@@ -1,4 +1,4 @@
-"""The example as a user runs it: careful passes all, hasty makes six mistakes, and each is named."""
+"""The example as a user runs it: careful passes all, hasty and freehand make six mistakes, each named."""
 
 from __future__ import annotations
 
@@ -62,6 +62,20 @@ def test_hasty_makes_six_mistakes_and_nothing_else_is_wrong(both: Any) -> None:
     assert wrong == MISTAKES
     assert {entry["model"] for entry in found["results"] if entry["verdict"] == "failed"} == {"demo:hasty"}
     assert found["cases"]["errors"] == 0
+
+
+def test_freehand_makes_the_same_mistakes_under_names_of_its_own(tmp_path: Path) -> None:
+    """What is right passes by its values; each mistake gets the word that hasty gets for it."""
+    project = copy_of_the_example(tmp_path / "jaffle_shop")
+    done = run_pytest(project, "--agent-model", "demo:freehand")
+    assert re.search(r"\b6 failed, 16 passed in ", done.stdout), done.stdout
+    found = document(project)
+    wrong = {entry["name"]: entry["reason"] for entry in found["results"] if entry["verdict"] != "passed"}
+    assert wrong == MISTAKES
+    printed = re.sub(r"\s+", " ", done.stdout)
+    assert "`average_order_value` ~ `aov` (names differ): rounded to whole numbers" in printed
+    assert "`spent` ~ `customer_spend` (names differ): 1 row too many" in printed
+    assert "other grain (grouped by `sold_through` as well)" in printed
 
 
 def test_the_text_of_each_failure_is_the_one_that_readers_were_given(both: Any) -> None:

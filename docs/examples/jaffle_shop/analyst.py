@@ -3,8 +3,10 @@
 A real agent has a language model where this one has the playbook; all else is as in a real one: it
 gets a task, looks at the database, runs SQL through tools, and returns text and the calls it made.
 
-It comes as two models. ``demo:careful`` is right everywhere. ``demo:hasty`` makes six mistakes that
+It comes as three models. ``demo:careful`` is right everywhere. ``demo:hasty`` makes six mistakes that
 language models make every day, each in one question (``HASTY`` below), and is right elsewhere.
+``demo:freehand`` makes the same six and calls every column by a name of its own (``FREEHAND``), as real
+models do: what is right passes all the same, and each mistake is named as before.
 """
 
 from __future__ import annotations
@@ -170,6 +172,36 @@ HASTY = {
 }
 
 
+# Names that a case asks for in a check stay; so do those of the one question that takes two queries.
+FREEHAND = {
+    "revenue": "net_sales",
+    "month": "period",
+    "channel": "sold_through",
+    "spent": "customer_spend",
+    "category": "product_group",
+    "average_order_value": "aov",
+    "share": "fraction_returned",
+    "customer": "full_name",
+    "customer_id": "buyer_no",
+    "domain": "mail_host",
+    "customers": "how_many",
+    "country": "home",
+    "first": "earliest",
+    "last": "latest",
+    "zip": "postcode",
+    "order_id": "no",
+    "ordered_on": "day",
+    "amount": "value",
+    "orders": "n",
+    "returned": "sent_back",
+    "ordered_at": "placed",
+    "sku": "code",
+    "price": "costs",
+    "name": "product",
+    "discontinued_on": "gone_since",
+}
+
+
 class Analyst:
     """Answers questions about the database file at ``database``."""
 
@@ -183,9 +215,9 @@ class Analyst:
         if play is None:
             return Answer(text="I do not know this question. Which table should I look at?")
         statements = play.sql
-        if task.model == "demo:hasty" and task.prompt in HASTY:
+        if task.model in ("demo:hasty", "demo:freehand") and task.prompt in HASTY:
             statements = (*statements[:-1], HASTY[task.prompt])
-        calls = self._work(statements)
+        calls = self._work(statements, FREEHAND if task.model == "demo:freehand" else {})
         rows = calls[-1].result["data"] if calls else []
         value = next(iter(rows[0].values())) if rows else None
         text = play.say.format(value=value, rows=len(rows))
@@ -197,22 +229,24 @@ class Analyst:
             duration_ms=(time.perf_counter() - started) * 1000,
         )
 
-    def _work(self, statements: tuple[str, ...]) -> tuple[ToolCall, ...]:
-        """The tool calls: a look at the tables, then each statement."""
+    def _work(self, statements: tuple[str, ...], names: dict[str, str]) -> tuple[ToolCall, ...]:
+        """The tool calls: a look at the tables, then each statement, its columns called by ``names``."""
         if not statements:
             return ()
         with duckdb.connect(str(self.database), read_only=True) as connection:
             tables = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
             calls = [ToolCall("list_tables", {}, {"tables": tables}, id="call_0")]
             for number, sql in enumerate(statements, 1):
-                result = _execute(connection, sql, f"query_{number}")
+                result = _execute(connection, sql, f"query_{number}", names)
                 calls.append(ToolCall("execute_sql", {"sql_query": sql}, result, id=f"call_{number}"))
         return tuple(calls)
 
 
-def _execute(connection: duckdb.DuckDBPyConnection, sql: str, query_id: str) -> dict[str, Any]:
+def _execute(
+    connection: duckdb.DuckDBPyConnection, sql: str, query_id: str, names: dict[str, str]
+) -> dict[str, Any]:
     cursor = connection.execute(sql)
-    columns = [entry[0] for entry in cursor.description]
+    columns = [names.get(entry[0], entry[0]) for entry in cursor.description]
     data = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return {"id": query_id, "columns": columns, "data": data, "row_count": len(data)}
 

@@ -200,12 +200,23 @@ class _Finder:
         same = self.engine.expected.row_count == self.engine.actual.row_count
         if len(actual_indexes) >= len(expected_indexes) and (same or self.engine.options.duplicates == "set"):
             chosen, self.ambiguous = self._assign(expected_indexes, actual_indexes)
+            if chosen is None and not self.ambiguous:
+                chosen = self._in_part(expected_indexes, actual_indexes)
         crossed = self._crossed(chosen or [])
-        how = "value" if chosen is not None else PARTIAL
-        if chosen is None:
-            chosen = self._likely(expected_indexes, actual_indexes, least=LEAST_SHARE)
-        for e, a in chosen:
-            self.found[e], self.how[e] = crossed.get(e, a), "name" if e in crossed else how
+        for e, a in chosen or []:
+            self.found[e], self.how[e] = crossed.get(e, a), "name" if e in crossed else "value"
+        expected_indexes, actual_indexes = self.open()
+        if expected_indexes and actual_indexes:
+            for e, a in self._likely(expected_indexes, actual_indexes, least=LEAST_SHARE):
+                self.found[e], self.how[e] = a, PARTIAL
+
+    def _in_part(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs | None:
+        """Those columns alone whose values are there: the others are what is wrong."""
+        candidates = self.engine.candidates(expected_indexes, actual_indexes)
+        some = [e for e in expected_indexes if candidates[e]]
+        if not some or len(some) == len(expected_indexes):
+            return None
+        return self._assign(some, actual_indexes)[0]
 
     def _crossed(self, chosen: Pairs) -> dict[int, int]:
         """Columns whose values were found exchanged while the words of their names say otherwise.

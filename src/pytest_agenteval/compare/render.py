@@ -49,7 +49,9 @@ def _mapping(comparison: Comparison) -> list[str]:
     if comparison.diagnosis and comparison.diagnosis.word in _OTHER_SHAPE:
         tied = [c for c in comparison.mapping if c.how != "partial_match"]
         loose = [c for c in comparison.mapping if c.how == "partial_match"]
-        expected = [*(c.expected for c in [*tied, *loose]), *comparison.missing_columns]
+        shown = {c.expected for c in loose}
+        missing = [name for name in comparison.missing_columns if name not in shown]
+        expected = [*(c.expected for c in [*tied, *loose]), *missing]
         actual = [*(c.actual for c in [*tied, *loose]), *comparison.extra_columns]
         return [f"expected {', '.join(expected)}", f"answered {', '.join(actual) or 'none'}"]
     renamed = [column.text for column in comparison.mapping if column.expected != column.actual]

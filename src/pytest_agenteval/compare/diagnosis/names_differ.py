@@ -29,7 +29,7 @@ HEAD = 200
 MOST_TRIED = 12
 MOST_SCORED = 400
 VAGUE = ("values_differ", "rows_differ", "rows_scrambled", "duplicate_counts", "type", "date_format")
-FORM = ("extra_column", "wrong_grain", "pivoted", "transposed", "missing_column", "ambiguous_columns")
+FORM = ("extra_column", "pivoted", "transposed", "missing_column", "ambiguous_columns")
 """Words about which columns there are: no pairing of columns is needed to say them."""
 MOMENTS = ("date", "timestamp", "instant")
 _DATE_LIKE = re.compile(
@@ -49,7 +49,7 @@ def explain(
     context = _context(engine, columns, runs, order)
     form = diagnose_form(context)
     if form is not None:
-        return context, *form
+        return context, *_said(context, *form)
     if not columns.missing or not columns.extra or engine.options.columns == "position":
         return context, *_said(context, *diagnose(context))
     first: Explained | None = None
@@ -57,7 +57,7 @@ def explain(
         trial = _context(engine, columns.with_partial(pairs), runs, order)
         if trial.matched and trial.runs is None:
             return context, *_named_only(context, trial)
-        found, alignment = diagnose(trial)
+        found, alignment = diagnose_form(trial) or diagnose(trial)
         this = (trial, *_said(trial, found, alignment))
         if found.word not in VAGUE:
             return this

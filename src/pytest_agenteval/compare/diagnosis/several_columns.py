@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pytest_agenteval.compare.alignment import Alignment, key_positions
@@ -102,15 +103,15 @@ def rows_replaced(context: DiagnosisContext[Any], alignment: Alignment) -> Diagn
             return None
     # the key tells rows apart and has no tolerance: one that both sides hold belongs to one row on each
     shared = len(context.join(keys, context.unmatched_expected, context.unmatched_actual))
-    unmatched_expected, unmatched_actual = (
-        len(context.unmatched_expected) - shared,
-        len(context.unmatched_actual) - shared,
-    )
-    return (
-        rows_differ_text(context, unmatched_expected, unmatched_actual)
-        if unmatched_expected and unmatched_actual
-        else None
-    )
+    lost, spare = len(context.unmatched_expected), len(context.unmatched_actual)
+    if lost == shared or spare == shared:
+        return None
+    found = rows_differ_text(context, lost, spare)
+    if not shared:
+        return found
+    names = " and ".join(f"`{context.name(i)}`" for i in keys)
+    which = "1 of these shares" if shared == 1 else f"{shared:,} of these share"
+    return replace(found, sentence=f"{found.sentence}; {which} {names} with another row")
 
 
 def values_differ(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis:

@@ -36,8 +36,8 @@ def wrong_grain(context: DiagnosisContext[Any]) -> Diagnosis | None:
     # where one side holds all rows of the other, rows are missing or extra, whatever their sum is
     if not missing and not (len(context.unmatched_expected) and len(context.unmatched_actual)):
         return None
-    for position, (e, _) in enumerate(context.pairs):
-        if not context.kind(position).numeric or context.columns.how[e] == "partial_match":
+    for position in range(len(context.pairs)):
+        if not context.kind(position).numeric:
             continue
         total, other = context.total(position, True), context.total(position, False)
         if total and other and SUM_RULE.grade(total, other) != NO:
