@@ -66,7 +66,7 @@ def sentence(name):
         ),
         (
             "hcf-word-rows-differ-count",
-            "12 of 12 answered rows not expected; 11 of these share `m` with another row",
+            "11 of 12 answered rows not expected; 10 of these share `m` with",
         ),
     ],
 )
