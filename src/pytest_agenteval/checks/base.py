@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from pytest_agenteval.types import CheckResult, Evidence, Services, Severity
+from pytest_agenteval.types import CheckResult, Evidence, Services, Severity, Usage
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that says something; blanks around it are dropped."""
@@ -70,9 +70,13 @@ class Check(BaseModel):
         score: float | None = None,
         reason: str = "assertion",
         details: Mapping[str, Any] | None = None,
-        **more: Any,
+        usage: Usage | None = None,
+        cost: float | None = None,
     ) -> CheckResult:
-        """A result of this check; the score is 1 or 0 unless given. ``more``: ``usage``, ``cost``."""
+        """Return a result of this check; the score (0 to 1) is 1 or 0 unless given.
+
+        ``usage`` and ``cost`` (USD) are those of model calls that the check made.
+        """
         return CheckResult(
             type=self.type,
             passed=passed,
@@ -83,7 +87,8 @@ class Check(BaseModel):
             turn=self.turn,
             reason=reason,
             details=details or {},
-            **more,
+            usage=usage,
+            cost=cost,
         )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from pytest_agenteval.checks import Registry
+
 
 @pytest.hookspec
-def pytest_agenteval_register(registry: Any) -> None:
-    """Add checks of your own: ``registry.add(MyCheck)``.
+def pytest_agenteval_register(registry: Registry) -> None:
+    """Add checks: ``registry.add(MyCheck)``.
 
     Called once per process, before the first case file is read. A check is a frozen model whose
     fields are its YAML keys; see docs/extending.
@@ -18,7 +21,7 @@ def pytest_agenteval_register(registry: Any) -> None:
 
 @pytest.hookspec
 def pytest_agenteval_result(config: pytest.Config, result: dict[str, Any]) -> None:
-    """A case has ended. ``result`` holds the scalars that reports show; reading only.
+    """Look at a case that has ended; ``result`` holds the scalars that reports show.
 
     Called on the controller, in the order in which cases end.
     """
@@ -26,7 +29,7 @@ def pytest_agenteval_result(config: pytest.Config, result: dict[str, Any]) -> No
 
 @pytest.hookspec
 def pytest_agenteval_document(config: pytest.Config, document: dict[str, Any]) -> None:
-    """The head of the results document, before it is written; entries may be added to ``run``.
+    """Add entries to ``run`` in the head of the results document, before it is written.
 
     Called once, on the controller. ``results`` are streamed to disk and are not part of it.
     """
