@@ -191,13 +191,21 @@ class CaseRunner:
 
         def call(urls: Mapping[str, str]) -> Answer:
             task = self.task(number, urls)
-            key = f"{self.nodeid} attempt {number}"
-            answer = self.run.runtime.call(agent, task, timeout=timeout, key=key, on_overdue=overdue)
-            # before anything else can go wrong: it is paid for
-            self.run.journal.answer(self.nodeid, self.rerun, number, answer)
-            if self.run.recorder is not None:
-                self.run.recorder.record(task, answer)
-            return answer
+
+            def answered(answer: Answer) -> None:
+                # before anything else can go wrong: it is paid for
+                self.run.journal.answer(self.nodeid, self.rerun, number, answer)
+                if self.run.recorder is not None:
+                    self.run.recorder.record(task, answer)
+
+            return self.run.runtime.call(
+                agent,
+                task,
+                timeout=timeout,
+                key=f"{self.nodeid} attempt {number}",
+                on_overdue=overdue,
+                on_answer=answered,
+            )
 
         if not self.case.isolate:
             return call(self.databases.urls)

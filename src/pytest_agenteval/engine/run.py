@@ -40,10 +40,22 @@ NO_AGENT = (
 
 
 class Run:
-    """One run in one process: its ``context``, its case ``files``, and the ``resources`` it has opened."""
+    """One run in one process: its ``context``, its case ``files``, and the ``resources`` it has opened.
 
-    def __init__(self, context: RunContext) -> None:
+    ``on_stuck`` ends the process, given the key of a call that blocks it for good; ``report`` is a file
+    descriptor for where all threads are, should not even that be possible.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        *,
+        on_stuck: Callable[[str], None] | None = None,
+        report: int | None = None,
+    ) -> None:
         self.context = context
+        self._on_stuck = on_stuck
+        self._report = report
         self.files = CaseFiles(context)
         self.resources = Resources()
         self.begun, self.began = False, datetime.now(UTC)
@@ -59,6 +71,7 @@ class Run:
     @resource
     def runtime(self) -> AgentRuntime:
         """Calls agents."""
+        from pytest_agenteval.agents.runtime.deadlines import ProcessLimit
         from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 
         runtime = AgentRuntime(
@@ -66,6 +79,8 @@ class Run:
             overlapping=self.context.settings.concurrency > 1,
             root=self.context.root,
             redact=self.context.redactor.text,
+            on_stuck=self._on_stuck,
+            limit=ProcessLimit(self._report) if self._report is not None else None,
         )
 
         def shutdown() -> None:

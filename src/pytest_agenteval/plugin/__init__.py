@@ -14,7 +14,7 @@ import pytest
 
 from pytest_agenteval.plugin.controller import ControllerPlugin
 from pytest_agenteval.plugin.items import case_of, has_cases, session_state
-from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given
+from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given, stderr_descriptor
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +33,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse bad values before anything is collected."""
     config.addinivalue_line("markers", "agenteval: a YAML case that tests a data agent")
+    session_state(config).stderr = stderr_descriptor(config)
     if given(config, "dry_run"):
         config.option.collectonly = True
     if not hasattr(config, "workerinput"):

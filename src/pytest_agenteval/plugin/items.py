@@ -31,7 +31,8 @@ class SessionState:
     """What this process keeps for the whole session.
 
     ``has_cases``: a case file was found. ``planned`` are the items that are to run. ``pool`` makes
-    overlapping calls; ``calls`` says what became of them once it has ended.
+    overlapping calls; ``calls`` says what became of them once it has ended. ``stderr`` is a copy of the
+    descriptor, taken before pytest captures it.
     """
 
     run: Run | None = None
@@ -40,6 +41,7 @@ class SessionState:
     planned: Sequence[pytest.Item] = ()
     pool: CallPool | None = None
     calls: PoolReport | None = None
+    stderr: int | None = None
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -149,8 +150,30 @@ def _new_run(config: pytest.Config) -> Run:
             process=_process(config, settings),
             redactor=environment_redactor(project),
             register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
-        )
+        ),
+        on_stuck=functools.partial(leave_stuck, config),
+        report=session_state(config).stderr,
     )
+
+
+def stderr_descriptor(config: pytest.Config) -> int | None:
+    """Return a copy of stderr's descriptor; ``None`` where pytest's own ``faulthandler_timeout`` is set.
+
+    ``faulthandler`` has a single timer.
+    """
+    if float(config.getini("faulthandler_timeout") or 0):
+        return None
+    try:
+        return os.dup(2)
+    except OSError:  # a process without stderr
+        return None
+
+
+def leave_stuck(config: pytest.Config, key: str) -> None:
+    """End the process: a call blocks its main thread and cannot be interrupted."""
+    from pytest_agenteval.plugin.session_end import end_stuck_process
+
+    end_stuck_process(config, key)
 
 
 def _check_root(config: pytest.Config) -> None:
@@ -258,10 +281,12 @@ def _earlier(root: Path, settings: Settings) -> str | None:
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
     """End what the run of this process has started; what cannot be ended may not delay its exit."""
     state = session_state(config)
-    if state.run is None:
-        return
-    abandoned += state.run.close()
-    state.run = None
+    if state.run is not None:
+        abandoned += state.run.close()
+        state.run = None
+    if state.stderr is not None and not abandoned:
+        os.close(state.stderr)
+        state.stderr = None
     session = state.session
     if abandoned and session is not None:
         from pytest_agenteval.agents.runtime.call_pool import leave_hard_at_exit

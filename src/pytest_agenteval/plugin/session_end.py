@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.engine.run_metadata import run_info
+from pytest_agenteval.plugin.items import session_state
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.prefetch import end_calls
 from pytest_agenteval.support.files import shown_path
@@ -204,6 +206,39 @@ def _print_blamed(reporter: Any, config: pytest.Config, ending: RunSummary) -> N
     for report in reports:
         reporter.section(reporter._getfailureheadline(report), sep="_", red=True, bold=True)
         reporter.write_line(str(report.longrepr))
+
+
+def end_stuck_process(config: pytest.Config, key: str) -> None:
+    """Write what there is of the results, say so, and end the process.
+
+    Called by a thread beside the one that does not come back. xdist replaces a worker that ends; the
+    attempt is in its journal.
+    """
+    advice = "agenteval_thread = true or --agent-concurrency 2 leave such a call behind"
+    text = f"agenteval: {key} is past its deadline and cannot be interrupted; this process ends. {advice}."
+    if not hasattr(config, "workerinput"):
+        text += _saved_by(config)
+    stderr = session_state(config).stderr
+    with contextlib.suppress(OSError):
+        os.write(2 if stderr is None else stderr, f"\n{text}\n".encode())
+    os._exit(int(pytest.ExitCode.TESTS_FAILED))
+
+
+def _saved_by(config: pytest.Config) -> str:
+    """Write the document of a run that ends in the middle; returns a sentence about it."""
+    from pytest_agenteval.errors import AgentEvalError
+    from pytest_agenteval.results.document.document import from_folder, write_document
+
+    run = run_of(config)
+    folder = run.find_folder()
+    if folder is None:
+        return ""
+    try:
+        run.journal.close()
+        path = write_document(from_folder(folder), folder.document)
+    except (OSError, AgentEvalError) as error:
+        return f" The results could not be written ({error}); --agent-resume goes on with the run."
+    return f" Results so far: {_shown(path, config)}; --agent-resume goes on with the run."
 
 
 def _shown(path: Path, config: pytest.Config) -> str:

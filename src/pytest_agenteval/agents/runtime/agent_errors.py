@@ -152,3 +152,8 @@ def _own(frames: list[tuple[str, int]], root: Path | None) -> str | None:
         if not filename.startswith(("<", *foreign)):
             return f"{shown_path(filename, root or Path.cwd())}:{line}"
     return None
+
+
+def ends_run(error: BaseException) -> bool:
+    """Return whether an exception did not come from the agent: Ctrl-C, pytest-timeout."""
+    return isinstance(error, KeyboardInterrupt) or "from pytest-timeout" in str(getattr(error, "msg", ""))

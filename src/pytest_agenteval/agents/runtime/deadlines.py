@@ -1,9 +1,11 @@
-"""Running one call within its deadline: in pytest's main thread, or in a thread that may be left behind."""
+"""Run one call within its deadline: in pytest's main thread, or in a thread that may be left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import faulthandler
+import itertools
 import signal
 import sys
 import threading
@@ -13,13 +15,22 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from pytest_agenteval.agents.runtime.agent_errors import overdue, where, where_now
+from pytest_agenteval.agents.runtime.agent_errors import ends_run, overdue, where, where_now
 from pytest_agenteval.errors import AgentTimeout
 
 T = TypeVar("T")
 
+INTERRUPT_GRACE = 0.5
+"""Seconds past the deadline after which the watchdog interrupts queries."""
+
 WATCHDOG_GRACE = 5.0
-"""Seconds past the deadline after which the watchdog speaks, and after which the alarm repeats."""
+"""Seconds past the deadline after which the timeout is written down, and after which the alarm repeats."""
+
+STUCK_GRACE = 30.0
+"""Seconds past the deadline after which code in the main thread that does not come back ends the process."""
+
+LOCK_GRACE = 60.0
+"""Seconds past all deadlines after which code that holds the interpreter's lock ends the process."""
 
 CANCEL_GRACE = 1.0
 """Seconds a cancelled async agent has to end before its event loop counts as stuck."""
@@ -36,71 +47,173 @@ def in_main_thread(
     *,
     grace: float = 0.0,
     on_overdue: Callable[[], None] | None = None,
+    on_stuck: Callable[[], None] | None = None,
     root: Path | None = None,
 ) -> T:
     """Run ``work`` here; an alarm ends it at ``deadline + grace`` (a ``time.monotonic()`` value).
 
-    Best effort inside C code: Python delivers signals between bytecodes. ``on_overdue`` is called by a
-    watchdog thread 5 s past the deadline when ``work`` still runs. Raises ``AgentTimeout``; also when
-    ``work`` returned too late (no SIGALRM, an earlier alarm of somebody else, a swallowed ``Overdue``).
+    Python delivers signals between bytecodes, so code in C may not notice: a watchdog thread interrupts
+    the database connections that ``work`` is in, calls ``on_overdue`` 5 s past the deadline, and
+    ``on_stuck``, which ends the process, 30 s past it. Raises ``AgentTimeout``; also when ``work``
+    returned too late (no SIGALRM, an earlier alarm of somebody else, a swallowed ``Overdue``), and
+    whatever a library makes of the alarm.
     """
-    watchdog = _watchdog(deadline + grace, on_overdue)
+    alarm = _Alarm(deadline + grace)
+    watchdog = Watchdog(deadline + grace, on_overdue, on_stuck)
+    watchdog.start()
     try:
-        with _alarm(deadline + grace):
+        with alarm.set():
             result = work()
     except Overdue as error:
         raise overdue(timeout, where(error.__traceback__, root)) from None
-    except Exception as error:
-        if time.monotonic() > deadline + max(grace, 0.05) and not isinstance(error, AgentTimeout):
+    except BaseException as error:
+        late = alarm.rang or time.monotonic() > deadline + max(grace, 0.05)
+        if late and not ends_run(error) and not isinstance(error, AgentTimeout):
             raise overdue(timeout, where(error.__traceback__, root)) from error
         raise
     finally:
-        if watchdog is not None:
-            watchdog.cancel()
-    if time.monotonic() > deadline + max(grace, 0.05):
+        watchdog.cancel()
+    if alarm.rang or time.monotonic() > deadline + max(grace, 0.05):
         raise overdue(timeout, None)
     return result
 
 
-def _watchdog(deadline: float, on_overdue: Callable[[], None] | None) -> threading.Timer | None:
-    if on_overdue is None:
-        return None
-    timer = threading.Timer(max(deadline + WATCHDOG_GRACE - time.monotonic(), 0), on_overdue)
-    timer.daemon = True
-    timer.name = "agenteval-watchdog"
-    timer.start()
-    return timer
+class Watchdog(threading.Thread):
+    """Looks after code in the main thread that does not come back to Python at its deadline."""
+
+    def __init__(
+        self,
+        deadline: float,
+        on_overdue: Callable[[], None] | None = None,
+        on_stuck: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(name="agenteval-watchdog", daemon=True)
+        self._deadline = deadline
+        self._on_overdue = on_overdue
+        self._on_stuck = on_stuck
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Stop: the code has come back."""
+        self._cancelled.set()
+
+    def run(self) -> None:
+        """Wait for the next measure, until the code comes back."""
+        measures = [
+            (INTERRUPT_GRACE, interrupt_connections),
+            (WATCHDOG_GRACE, self._on_overdue),
+            (STUCK_GRACE, self._on_stuck),
+        ]
+        for seconds, measure in sorted(measures, key=lambda entry: entry[0]):
+            if self._cancelled.wait(max(self._deadline + seconds - time.monotonic(), 0)):
+                return
+            if measure is not None:
+                measure()
 
 
-@contextlib.contextmanager
-def _alarm(deadline: float) -> Iterator[None]:
-    """SIGALRM at ``deadline``, unless somebody's earlier alarm is pending; theirs is restored after."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    started = time.monotonic()
-    pending, interval = signal.getitimer(signal.ITIMER_REAL)
-    seconds = max(deadline - started, 0.001)
-    if 0 < pending <= seconds:
-        yield
-        return
-    armed = True
+def interrupt_connections() -> None:
+    """Interrupt the DuckDB and SQLite connections that the frames of the main thread hold.
 
-    def ring(signum: int, frame: FrameType | None) -> None:
-        if armed:
-            raise Overdue
+    DuckDB notices a signal between two tasks of a query, and not while it waits for them.
+    """
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is not None:
+        with contextlib.suppress(Exception):  # an embedded query may hold or have closed it
+            duckdb.default_connection().interrupt()
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        held = list(frame.f_locals.values())
+        for value in (*held, *itertools.chain.from_iterable(map(vars_of, held)), *frame.f_globals.values()):
+            if type(value).__name__ in _CONNECTIONS and type(value).__module__ in _DATABASE_MODULES:
+                with contextlib.suppress(Exception):  # closed by now
+                    value.interrupt()
+        frame = frame.f_back
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, WATCHDOG_GRACE)
-    try:
-        yield
-    finally:
-        armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
-        left = pending - (time.monotonic() - started)
-        if pending and left > 0:
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+def vars_of(value: Any) -> list[Any]:
+    """Return what the attributes of an object hold, without running any of its code."""
+    attributes = getattr(value, "__dict__", None) if not isinstance(value, type(sys)) else None
+    return list(attributes.values()) if isinstance(attributes, dict) else []
+
+
+_CONNECTIONS = ("DuckDBPyConnection", "Connection")
+_DATABASE_MODULES = ("_duckdb", "duckdb", "duckdb.duckdb", "sqlite3")
+
+
+class _Alarm:
+    """SIGALRM at ``deadline``, unless somebody's earlier alarm is pending; theirs is restored after.
+
+    ``rang``: it went off, whatever became of the exception that it raised in the agent.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self.rang = False
+
+    @contextlib.contextmanager
+    def set(self) -> Iterator[None]:
+        """Set it for as long as the block runs."""
+        if not hasattr(signal, "setitimer"):
+            yield
+            return
+        started = time.monotonic()
+        pending, interval = signal.getitimer(signal.ITIMER_REAL)
+        seconds = max(self._deadline - started, 0.001)
+        if 0 < pending <= seconds:
+            yield
+            return
+        armed = True
+
+        def ring(signum: int, frame: FrameType | None) -> None:
+            if armed:
+                self.rang = True
+                raise Overdue
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds, WATCHDOG_GRACE)
+        try:
+            yield
+        finally:
+            armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+            left = pending - (time.monotonic() - started)
+            if pending and left > 0:
+                signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+
+class ProcessLimit:
+    """Ends the process when a call is far past its deadline and holds the interpreter's lock.
+
+    No thread of Python runs then, no deadline holds, no signal is handled: a regular expression that
+    backtracks in a thread is enough. ``faulthandler`` has a thread in C. It writes where all threads are
+    to ``report``, a file descriptor, and exits with status 1.
+    """
+
+    def __init__(self, report: int) -> None:
+        self._report = report
+        self._lock = threading.Lock()
+        self._deadlines: list[float] = []
+
+    @contextlib.contextmanager
+    def around(self, deadline: float) -> Iterator[None]:
+        """Around a call that is to end at ``deadline``."""
+        with self._lock:
+            self._deadlines.append(deadline)
+            self._arm()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._deadlines.remove(deadline)
+                self._arm()
+
+    def _arm(self) -> None:
+        if not self._deadlines:
+            faulthandler.cancel_dump_traceback_later()
+            return
+        seconds = max(self._deadlines) + LOCK_GRACE - time.monotonic()
+        faulthandler.dump_traceback_later(max(seconds, 1.0), exit=True, file=self._report)
 
 
 class Worker(threading.Thread):
@@ -136,7 +249,7 @@ def in_a_thread(
 ) -> T:
     """Run ``work`` in a thread and wait until ``deadline + grace``; then it is left behind.
 
-    ``started`` is told the thread. Raises ``AgentTimeout`` or what ``work`` raised.
+    ``started`` is called with the thread. Raises ``AgentTimeout`` or what ``work`` raised.
     """
     worker = Worker(work, name)
     worker.start()

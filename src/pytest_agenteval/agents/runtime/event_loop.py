@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import sys
 import threading
@@ -58,6 +59,11 @@ class EventLoopThread:
             raise error
         return result
 
+    def is_current(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether calls go to this loop: it was not left because an agent blocks it."""
+        with self._lock:
+            return self._loop is loop
+
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
@@ -93,6 +99,77 @@ class EventLoopThread:
             thread.join(wait)
             stuck.append(thread)
         return [entry for entry in stuck if entry.is_alive()]
+
+
+class AgentOwner:
+    """Enters an agent (``__aenter__``) and leaves it (``__aexit__``) in one and the same task.
+
+    Clients built on anyio, those of MCP among them, cannot be left by another task than they were
+    entered in. Calls of the agent run in tasks of their own in between.
+    """
+
+    def __init__(self, loops: EventLoopThread, agent: Any) -> None:
+        self._loops = loops
+        self._agent = agent
+        self._fault: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._leaving = asyncio.Event()
+
+    @property
+    def entered(self) -> bool:
+        """Whether the agent is entered, on the loop that calls go to."""
+        task = self._task
+        return task is not None and not task.done() and self._loops.is_current(task.get_loop())
+
+    def enter(self, deadline: float, timeout: float) -> None:
+        """Enter the agent. Raises ``AgentTimeout``, else what its ``__aenter__`` raised."""
+        self._leaving = asyncio.Event()
+        self._loops.run(self._enter(), deadline, timeout)
+
+    def leave(self, deadline: float, timeout: float) -> BaseException | None:
+        """Leave the agent; returns what went wrong (``None``: nothing)."""
+        if not self.entered:
+            return None
+        try:
+            self._loops.run(self._leave(), deadline, timeout)
+        except Exception as error:
+            return error
+        return self._fault
+
+    async def _enter(self) -> None:
+        entered = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._own(entered))
+        try:
+            await entered
+        except BaseException:
+            self._task.cancel()
+            raise
+
+    async def _own(self, entered: asyncio.Future[None]) -> None:
+        try:
+            await type(self._agent).__aenter__(self._agent)
+        except BaseException as error:  # raised where the agent is called
+            if not entered.done():
+                entered.set_exception(error)
+            return
+        if not entered.done():
+            entered.set_result(None)
+        with contextlib.suppress(asyncio.CancelledError):  # the loop is about to end: leave all the same
+            await self._leaving.wait()
+        try:
+            await type(self._agent).__aexit__(self._agent, None, None, None)
+        except BaseException as error:
+            # SystemExit in a task would end the loop for all
+            self._fault = error
+
+    async def _leave(self) -> None:
+        assert self._task is not None
+        self._leaving.set()
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            self._task.cancel()
+            raise
 
 
 async def _outcome(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Outcome:

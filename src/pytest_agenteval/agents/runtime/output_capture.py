@@ -8,6 +8,7 @@ import io
 import logging
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -16,25 +17,44 @@ LARGEST = 200_000
 
 
 class Output:
-    """What one call printed and logged, in order; thread-safe."""
+    """What one call printed and logged, in order; thread-safe.
+
+    An agent may stream gigabytes: no more than the first and the last half of ``LARGEST`` are held.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parts: list[str] = []
+        self._first: list[str] = []
+        self._room = LARGEST // 2
+        self._last: deque[str] = deque()
+        self._held = self._left_out = 0
 
     def write(self, text: str) -> None:
         """Add ``text``."""
+        half = LARGEST // 2
         with self._lock:
-            self._parts.append(text)
+            if self._room:
+                self._first.append(text[: self._room])
+                text = text[self._room :]
+                self._room -= len(self._first[-1])
+            if len(text) > half:
+                self._left_out += len(text) - half
+                text = text[-half:]
+            self._last.append(text)
+            self._held += len(text)
+            while self._held - len(self._last[0]) >= half:
+                self._held -= len(self._last[0])
+                self._left_out += len(self._last.popleft())
 
     def text(self) -> str:
-        """All of it, the middle left out when it is very long."""
-        with self._lock:
-            whole = "".join(self._parts)
-        if len(whole) <= LARGEST:
-            return whole
+        """Return all of it, the middle left out when it is very long."""
         half = LARGEST // 2
-        return f"{whole[:half]}\n... {len(whole) - LARGEST} characters ...\n{whole[-half:]}"
+        with self._lock:
+            first, last = "".join(self._first), "".join(self._last)
+            left_out = self._left_out + max(len(last) - half, 0)
+        if not left_out:
+            return first + last
+        return f"{first}\n... {left_out} characters ...\n{last[-half:]}"
 
 
 class OutputRouter:
@@ -42,6 +62,9 @@ class OutputRouter:
 
     Works by context variable, so it follows ``asyncio`` tasks and ``copy_context``. pytest replaces
     ``sys.stdout`` whenever it switches its capturing: ``install`` is called again then.
+
+    A stream gets one ``Routed`` for the life of the router. ``print`` uses ``sys.stdout`` without holding
+    a reference: an object that is freed while another thread prints through it crashes the process.
     """
 
     def __init__(self) -> None:
@@ -51,6 +74,7 @@ class OutputRouter:
         self._handler = _Handler(self._current)
         self._filter = _Elsewhere(self._current)
         self._filtered: list[logging.Handler] = []
+        self._routed: dict[int, Routed] = {}
         self._lock = threading.Lock()
         self._removed = False
 
@@ -83,8 +107,11 @@ class OutputRouter:
     def route(self, holder: Any, name: str) -> None:
         """Put the router before the stream that is an attribute of ``holder``."""
         stream = getattr(holder, name)
-        if stream is not None and not isinstance(stream, Routed):
-            setattr(holder, name, Routed(stream, self._current))
+        if stream is None or isinstance(stream, Routed):
+            return
+        # it holds its target, so the target's id is never given to another object
+        routed = self._routed.setdefault(id(stream), Routed(stream, self._current))
+        setattr(holder, name, routed)
 
     def remove(self) -> None:
         """Take everything out again, for good."""

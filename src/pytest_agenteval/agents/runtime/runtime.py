@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +16,20 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.agents.base import RunnableAgent
 from pytest_agenteval.agents.conversation import converse
 from pytest_agenteval.agents.normalize import normalize
-from pytest_agenteval.agents.runtime.agent_errors import failed, overdue
-from pytest_agenteval.agents.runtime.deadlines import CANCEL_GRACE, Worker, in_a_thread, in_main_thread
+from pytest_agenteval.agents.runtime.agent_errors import ends_run, failed, overdue
+from pytest_agenteval.agents.runtime.deadlines import (
+    CANCEL_GRACE,
+    ProcessLimit,
+    Worker,
+    in_a_thread,
+    in_main_thread,
+)
 from pytest_agenteval.agents.runtime.output_capture import OutputRouter
 from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.types import Answer, Task
 
 if TYPE_CHECKING:
-    from pytest_agenteval.agents.runtime.event_loop import EventLoopThread
+    from pytest_agenteval.agents.runtime.event_loop import AgentOwner, EventLoopThread
 
 OWN_GRACE = 0.8
 """Seconds past the deadline for agents that end by themselves: the guard is only their backstop."""
@@ -36,7 +43,9 @@ class AgentRuntime:
 
     ``thread``: Python agents run in a thread even at concurrency 1, for a hard deadline.
     ``overlapping``: calls overlap, so what they print and log is routed into their answers.
-    ``redact`` takes secrets out of the text of errors and of what agents print.
+    ``redact`` takes secrets out of the text of errors and of what agents print. ``on_stuck`` ends the
+    process, given the key of a call that blocks the main thread for good; ``limit`` ends it where not
+    even that is possible.
     """
 
     def __init__(
@@ -46,10 +55,14 @@ class AgentRuntime:
         overlapping: bool = False,
         root: Path | None = None,
         redact: Callable[[str], str] = str,
+        on_stuck: Callable[[str], None] | None = None,
+        limit: ProcessLimit | None = None,
     ) -> None:
         self._thread = thread
         self._root = root
         self._redact = redact
+        self._on_stuck = on_stuck
+        self._limit = limit
         self._router = OutputRouter() if overlapping else None
         self._lock = threading.Lock()
         self._loop: EventLoopThread | None = None
@@ -65,6 +78,7 @@ class AgentRuntime:
         timeout: float,
         key: str = "",
         on_overdue: Callable[[], None] | None = None,
+        on_answer: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Ask ``agent`` all turns of ``task`` within ``timeout`` seconds; ``duration_ms`` is set
         (of a replayed answer: as recorded).
@@ -72,9 +86,12 @@ class AgentRuntime:
         In pytest's main thread a Python agent runs right there (unless ``thread``); in any other
         thread in one of its own that is left behind when overdue. ``key`` names the call when it is
         left; ``on_overdue`` is called by a watchdog 5 s past the deadline while it still blocks the
-        main thread. Raises ``AgentFailed`` (``__cause__``: what the agent raised) or ``AgentTimeout``;
-        ``BudgetSpent``, KeyboardInterrupt and what pytest-timeout raises pass through; ``pytest.skip()``
-        and its like are errors of the agent.
+        main thread. ``on_answer`` gets the answer before anything else can go wrong: an agent made for
+        this attempt is left only then.
+
+        Raises ``AgentFailed`` (``__cause__``: what the agent raised) or ``AgentTimeout``; ``BudgetSpent``,
+        KeyboardInterrupt and what pytest-timeout raises pass through; ``pytest.skip()`` and its like are
+        errors of the agent.
         """
         started = time.monotonic()
         deadline = started + timeout
@@ -84,11 +101,23 @@ class AgentRuntime:
             with self._lock:
                 self._closers[id(agent.agent)] = agent.agent
         try:
-            answer = self._guarded(call, on_overdue)
+            answer = self._answer_of(call, started, on_overdue)
+            if on_answer is not None:
+                on_answer(answer)
+            return answer
+        finally:
+            if call.made is not None:
+                self.release(call.made)
+
+    def _answer_of(self, call: _AgentCall, started: float, on_overdue: Callable[[], None] | None) -> Answer:
+        limited = self._limit.around(call.deadline) if self._limit is not None else nullcontext()
+        try:
+            with limited:
+                answer = self._guarded(call, on_overdue)
         except BudgetSpent:
             raise
         except BaseException as error:
-            if _ends_run(error):
+            if ends_run(error):
                 raise
             made = failed(error, self._root, self._redact("".join(call.logs)))
             made.args = (self._redact(str(made)),)
@@ -97,7 +126,7 @@ class AgentRuntime:
             if made is error:
                 raise
             raise made from error
-        duration = answer.duration_ms if agent.kind == "replay" else None
+        duration = answer.duration_ms if call.agent.kind == "replay" else None
         if duration is None:
             duration = round((time.monotonic() - started) * 1000, 3)
         logs = self._redact(answer.logs + "".join(call.logs))
@@ -108,8 +137,15 @@ class AgentRuntime:
         grace = OWN_GRACE if agent.own else ASYNC_GRACE if agent.is_async else 0.0
         work = functools.partial(self._captured, call)
         if threading.current_thread() is threading.main_thread() and (agent.own or not self._thread):
+            stuck = self._on_stuck
             return in_main_thread(
-                work, call.deadline, call.timeout, grace=grace, on_overdue=on_overdue, root=self._root
+                work,
+                call.deadline,
+                call.timeout,
+                grace=grace,
+                on_overdue=on_overdue,
+                on_stuck=functools.partial(stuck, call.key) if stuck is not None else None,
+                root=self._root,
             )
         return in_a_thread(
             work,
@@ -140,12 +176,9 @@ class AgentRuntime:
         if fresh is None:
             self._enter(call.agent, call)
             return self._answers(call.agent, call)
-        agent = replace(self._awaited(fresh(), call), fresh=None)
+        agent = call.made = replace(self._awaited(fresh(), call), fresh=None)
         self._enter(agent, call)
-        try:
-            return self._answers(agent, call)
-        finally:
-            self.release(agent)
+        return self._answers(agent, call)
 
     def _answers(self, agent: RunnableAgent, call: _AgentCall) -> Answer:
         def ask(turn: Task) -> Answer:
@@ -156,39 +189,45 @@ class AgentRuntime:
     def _awaited(self, value: Any, call: _AgentCall) -> Any:
         if not inspect.isawaitable(value):
             return value
-        return self._loop_thread().run(value, call.deadline, call.timeout)
+        with self._lock:
+            loop = self._loop_of()
+        return loop.run(value, call.deadline, call.timeout)
 
-    def _loop_thread(self) -> EventLoopThread:
+    def _loop_of(self) -> EventLoopThread:
+        """Return the event loop's thread, made when it is first needed; the lock is held."""
         from pytest_agenteval.agents.runtime.event_loop import EventLoopThread
 
-        with self._lock:
-            if self._loop is None:
-                self._loop = EventLoopThread()
-            return self._loop
+        if self._loop is None:
+            self._loop = EventLoopThread()
+        return self._loop
 
     def _enter(self, agent: RunnableAgent, call: _AgentCall) -> None:
-        """``__aenter__`` on the loop, once per object; kept until ``release`` or ``shutdown``."""
+        """Enter an agent on the loop, once per object; it stays so until ``release`` or ``shutdown``."""
         obj = agent.entered
         if obj is None:
             return
+        from pytest_agenteval.agents.runtime.event_loop import AgentOwner
+
         with self._lock:
-            entered = self._entered.setdefault(id(obj), _Entered(obj))
+            owner = AgentOwner(self._loop_of(), obj)
+            entered = self._entered.setdefault(id(obj), _Entered(obj, owner))
         if not entered.lock.acquire(timeout=max(call.deadline - time.monotonic(), 0)):
             raise overdue(call.timeout, None)
         try:
-            if not entered.done:
-                self._awaited(type(obj).__aenter__(obj), call)
-                entered.done = True
+            if not entered.owner.entered:
+                entered.owner.enter(call.deadline, call.timeout)
         finally:
             entered.lock.release()
 
     def release(self, agent: RunnableAgent, timeout: float = 5.0) -> None:
-        """``__aexit__`` for an agent that was entered: one attempt's, or that of a fixture torn down."""
+        """Leave an agent that was entered: one attempt's, or that of a fixture torn down.
+
+        What goes wrong is a warning: the answer is there, and the verdict does not depend on it.
+        """
         with self._lock:
             entered = self._entered.pop(id(agent.entered), None)
-        if entered is not None and entered.done:
-            exit_ = type(entered.obj).__aexit__(entered.obj, None, None, None)
-            self._loop_thread().run(exit_, time.monotonic() + timeout, timeout)
+        if entered is not None:
+            self._leave(entered, time.monotonic() + timeout)
 
     def watch_output(self, *streams: tuple[Any, str]) -> None:
         """Route output again after ``sys.stdout`` was replaced; ``streams``: what it is replaced with."""
@@ -212,7 +251,7 @@ class AgentRuntime:
         for entry in entered:
             self._leave(entry, end)
         for agent in closers:
-            agent.close()
+            self._guard(agent, agent.close)
         stuck = self._loop.close(max(end - time.monotonic(), 0.1)) if self._loop else []
         for _, worker in workers:
             worker.join(max(end - time.monotonic(), 0))
@@ -223,24 +262,27 @@ class AgentRuntime:
 
     def _leave(self, entry: _Entered, end: float) -> None:
         left = end - time.monotonic()
-        if not entry.done or left <= 0:
-            return
+        if left > 0 and (fault := entry.owner.leave(end, left)) is not None:
+            self._warn(entry.obj, fault)
+
+    def _guard(self, agent: Any, close: Callable[[], object]) -> None:
+        """Call cleanup of an agent: not even SystemExit in it decides the exit status."""
         try:
-            exit_ = type(entry.obj).__aexit__(entry.obj, None, None, None)
-            self._loop_thread().run(exit_, end, left)
-        except Exception as error:
-            name = type(entry.obj).__name__
-            warnings.warn(f"leaving the agent {name} failed: {self._redact(repr(error))}", stacklevel=2)
+            close()
+        except BaseException as error:
+            if ends_run(error):
+                raise
+            self._warn(agent, error)
 
-
-def _ends_run(error: BaseException) -> bool:
-    """Whether this is no doing of the agent's: Ctrl-C, or pytest-timeout's limit for the whole item."""
-    return isinstance(error, KeyboardInterrupt) or "from pytest-timeout" in str(getattr(error, "msg", ""))
+    def _warn(self, agent: Any, error: BaseException) -> None:
+        """Show a warning; ``-W error`` does not make it an error, which would undo nothing."""
+        text = f"leaving the agent {type(agent).__name__} failed: {self._redact(repr(error))}"
+        warnings.showwarning(UserWarning(text), UserWarning, __file__, 0)
 
 
 @dataclass(slots=True)
 class _AgentCall:
-    """One attempt under way; ``logs`` is what it printed."""
+    """One attempt under way; ``logs`` is what it printed, ``made`` the agent made for it alone."""
 
     agent: RunnableAgent
     task: Task
@@ -248,6 +290,7 @@ class _AgentCall:
     timeout: float
     key: str
     logs: list[str] = field(default_factory=list)
+    made: RunnableAgent | None = None
 
 
 @dataclass(slots=True)
@@ -255,5 +298,5 @@ class _Entered:
     """An object with ``__aenter__``; whoever comes first enters it, the others wait."""
 
     obj: Any
+    owner: AgentOwner
     lock: threading.Lock = field(default_factory=threading.Lock)
-    done: bool = False
