@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def test_all_processes_of_a_run_share_one_snapshot(file: Path, tmp_path: Path):
         assert count(databases) == 5
     for worker in workers:
         ended(worker)
-    assert len(list((tmp_path / "run" / "databases").glob("*/data.duckdb"))) == 1
+    assert len(list((tmp_path / "run" / "databases").glob("*/data/data.duckdb"))) == 1
     assert not list((tmp_path / "run" / "databases").glob("*.part"))
 
 
@@ -398,3 +399,41 @@ def test_a_lock_is_for_threads_too(tmp_path: Path):
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "name", ["shop.duckdb", "my shop.v2.duckdb", "select.db", "1st.duckdb", "main.duckdb", "ü.x"]
+)
+def test_a_copy_has_the_catalog_of_the_file(tmp_path: Path, name: str) -> None:
+    """DuckDB calls the catalog after the file; compiled dbt models name it in every relation."""
+    path = tmp_path / name
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE orders AS SELECT 1 AS id, 10.5 AS amount")
+        (catalog,) = connection.execute("SELECT current_database()").fetchone() or ("",)
+    found = Databases({"data": f"duckdb:///{name}"}, folder=tmp_path / "run", root=tmp_path)
+    quoted = '"' + catalog.replace('"', '""') + '"'
+    asked = f"SELECT current_database() AS c, sum(amount) AS n FROM {quoted}.main.orders"
+    tables = "SELECT table_catalog FROM information_schema.tables WHERE table_name = 'orders'"
+    with found:
+        assert list(found.get().query(asked).rows()) == [(catalog, Decimal("10.5"))]
+        assert found.get().query(tables).column(0) == [catalog]
+        with found.isolate() as copies, duckdb.connect(copies.urls["data"].removeprefix("duckdb:///")) as own:
+            assert own.execute(asked).fetchall() == [(catalog, Decimal("10.5"))]
+            assert own.execute("INSERT INTO orders VALUES (2, 1)").fetchall() == [(1,)]
+        assert found.get().schema() == {"main.orders": ("id", "amount")}
+
+
+def test_two_files_of_one_name_and_a_link_are_told_apart(tmp_path: Path) -> None:
+    for folder, value in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        with duckdb.connect(str(tmp_path / folder / "shop.duckdb")) as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT {value} AS n")
+    (tmp_path / "other.duckdb").symlink_to(tmp_path / "a" / "shop.duckdb")
+    urls = {"a": "duckdb:///a/shop.duckdb", "b": "duckdb:///b/shop.duckdb", "link": "duckdb:///other.duckdb"}
+    with Databases(urls, folder=tmp_path / "run", root=tmp_path) as found:
+        rows = [
+            found.get(name).query("SELECT current_database() AS c, n FROM t").records()[0] for name in urls
+        ]
+        assert rows == [{"c": "shop", "n": 1}, {"c": "shop", "n": 2}, {"c": "other", "n": 1}]
+        with found.isolate("a") as copies:
+            assert len(set(copies.urls.values())) == 3

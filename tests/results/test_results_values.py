@@ -216,7 +216,7 @@ def test_cycles_depth_and_odd_objects_end_in_text():
     mixed = pd.DataFrame({"x": [1, "a"]}, dtype=object)  # Arrow has no column for that
     assert pack(mixed)[0]["rows"] == [[1], ["a"]]
     far = pa.array([2**62], pa.timestamp("s"))  # no date of Python's reaches there
-    assert pack(far)[0] == repr(far)
+    assert pack(far)[0] == ["146138514283-06-19 07:45:04"]
 
 
 def test_kinds_that_do_not_fit_leave_the_value_as_it_stands():

@@ -62,7 +62,9 @@ class Snapshots:
 
     def _shared(self, source: DatabaseSource, path: Path, stamp: str) -> Snapshot:
         """Taken by the first process of the run; the others wait for it."""
-        name = hashlib.sha256(f"{path}\0{stamp}".encode()).hexdigest()[:16]
+        assert source.path is not None
+        file = source.path.name
+        name = hashlib.sha256(f"{path}\0{file}\0{stamp}".encode()).hexdigest()[:16]
         home = self.folder / name
         done = home / "snapshot.json"
         with locked(self.folder / f"{name}.lock"):
@@ -70,15 +72,16 @@ class Snapshots:
                 _require_file(source, path)
                 _register(self.folder)
                 partial = self.folder / f"{name}.{os.getpid()}.part"
-                partial.mkdir(exist_ok=True)
+                (partial / "data").mkdir(parents=True, exist_ok=True)
                 try:
-                    taken = copy_file(source, path, partial / f"data.{source.kind}", _pids(self.folder))
+                    # under its own name: DuckDB calls the catalog after the file (shop.main.orders)
+                    taken = copy_file(source, path, partial / "data" / file, _pids(self.folder))
                     (partial / done.name).write_text(json.dumps(taken), encoding="utf-8")
                     partial.replace(home)
                 finally:
                     shutil.rmtree(partial, ignore_errors=True)
             digest = json.loads(done.read_text(encoding="utf-8"))["digest"]
-        return Snapshot(home / f"data.{source.kind}", digest)
+        return Snapshot(home / "data" / file, digest)
 
 
 class Isolated:
@@ -112,7 +115,8 @@ def isolated(sources: Mapping[str, tuple[DatabaseSource, Snapshot]], folder: Pat
     home.mkdir(parents=True)
     urls = {}
     for number, (name, (source, snapshot)) in enumerate(sources.items(), start=1):
-        target = home / f"{number}.{source.kind}"
+        target = home / str(number) / snapshot.path.name
+        target.parent.mkdir()
         copy_file(source, snapshot.path, target, [])
         urls[name] = f"{source.kind}:///{target}"
     return Isolated(urls, home, tuple(source for source, _ in sources.values()))
