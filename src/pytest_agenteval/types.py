@@ -23,6 +23,19 @@ NaoKind = Literal["nao", "dazense", "pda"]
 """nao and the programs made of it: same server, same project file, each under its own name."""
 NAO_KINDS: tuple[NaoKind, ...] = get_args(NaoKind)
 
+DEFAULT_TIMEOUT = 300.0
+"""Seconds that an attempt may take."""
+DEFAULT_SQL_TOOLS = ("execute_sql",)
+"""Tools whose calls are queries."""
+DEFAULT_SQL_TIMEOUT = 60.0
+"""Seconds that a query may take."""
+DEFAULT_SQL_MAX_ROWS = 100_000
+"""Rows that a query may return."""
+DEFAULT_SNAPSHOT_LIMIT = 2 * 1024**3
+"""Bytes up to which a database file is copied before it is used."""
+DEFAULT_RETRIES = 2
+"""How often a request is repeated after 429, 5xx or a lost connection."""
+
 MODEL = re.compile(r"[^\s:,]+:\S+")
 """A model as it is written everywhere: ``provider:model``."""
 
@@ -94,7 +107,7 @@ class ToolCall:
 class AttemptLimits:
     """What an attempt may use. ``deadline`` is a ``time.monotonic()`` value, ``timeout`` seconds."""
 
-    timeout: float = 300.0
+    timeout: float = DEFAULT_TIMEOUT
     deadline: float | None = None
     tokens: int | None = None
     cost: float | None = None

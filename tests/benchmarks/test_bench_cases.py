@@ -15,14 +15,14 @@ from pathlib import Path
 
 files = sorted(Path(sys.argv[1]).iterdir())
 begin = time.process_time()
-from pytest_agenteval.cases.discovery import claim
+from pytest_agenteval.cases.discovery import ClaimRules, claim
 from pytest_agenteval.cases.loader import load_cases
 from pytest_agenteval.checks.registry import default_registry
 
 registry, cases = default_registry(), 0
 for path in files:
-    found = claim(path, root=path.parents[1])
-    cases += len(load_cases(path, checks=registry, claimed=found.strict, databases=["shop"]).cases)
+    found = claim(path, ClaimRules(path.parents[1]))
+    cases += len(load_cases(path, checks=registry, claim=found, databases=["shop"]).cases)
 ours = time.process_time() - begin
 watched = ("pydantic", "numpy", "pandas", "duckdb", "sqlalchemy", "sqlglot")
 heavy = [name for name in watched if name in sys.modules]

@@ -306,15 +306,19 @@ ERRORS = [
     ("prompt: x\nowner: {a: b}\n", ["2:8: owner: expected text, found a mapping"]),
     (
         "prompt: x\n\n  foo: bar\n",
-        ["3:6: not YAML: mapping values are not allowed in this context; quote a text that contains ': '"],
+        [
+            "3:6: not YAML: mapping values are not allowed in this context; "
+            "'foo' is indented by 2 and 'prompt' on line 1 by 0: write both in one column"
+        ],
     ),
     (
         "prompt: [unclosed\nname: x\n",
         [
             "2:5: not YAML: while parsing a flow sequence did not find expected ',' or ']' (it began on line 1)"
+            '; quote a text that begins with [: "[unclosed"'
         ],
     ),
-    ("prompt: *nope\n", ["1:9: not YAML: found undefined alias"]),
+    ("prompt: *nope\n", ['1:9: not YAML: found undefined alias; quote a text that begins with *: "*nope"']),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_agenteval.cases.discovery import FileClaim
 from pytest_agenteval.cases.loader import LoadedFile, load_cases
 from pytest_agenteval.checks.registry import default_registry
 
@@ -43,7 +44,7 @@ def dataset(tmp_path: Path) -> Load:
         path = tmp_path / "datasets" / "shop" / "dataset.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        return load_cases(path, checks=default_registry(), kind="dataset", **options)
+        return load_cases(path, checks=default_registry(), claim=FileClaim("dataset", strict=True), **options)
 
     return load
 

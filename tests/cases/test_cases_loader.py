@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_agenteval.cases.builder import case_id
+from pytest_agenteval.cases.discovery import FileClaim
 from pytest_agenteval.cases.fields import KEYS
 from pytest_agenteval.cases.loader import LoadedFile, load_cases
 from pytest_agenteval.cases.model import Budget, Case, Mark, PassRule, Turn, Xfail
 from pytest_agenteval.checks.registry import default_registry
 
 Load = Callable[..., LoadedFile]
+SNIFFED = FileClaim("cases", strict=False)
 EXAMPLES = Path(__file__).parent.parent / "data" / "cases"
 DEFOG = Path(__file__).parents[3] / "shared" / "data" / "defog" / "tests"
 
@@ -385,11 +387,11 @@ def test_good_cases_of_a_broken_file_are_still_there(load: Load) -> None:
 
 
 def test_a_file_that_was_only_sniffed_is_ours_when_it_holds_a_case(load: Load) -> None:
-    assert load("services: {a: b}\n", claimed=False) == LoadedFile(ours=False)
-    assert load("# nothing\n", claimed=False).ours is False
-    assert load("prompt: x\n", claimed=False).ours
-    assert load("cases: [{say: x}]\n", claimed=False).ours
-    assert load("cases: [[1]]\n", claimed=False).ours is False
+    assert load("services: {a: b}\n", claim=SNIFFED) == LoadedFile(ours=False)
+    assert load("# nothing\n", claim=SNIFFED).ours is False
+    assert load("prompt: x\n", claim=SNIFFED).ours
+    assert load("cases: [{say: x}]\n", claim=SNIFFED).ours
+    assert load("cases: [[1]]\n", claim=SNIFFED).ours is False
 
 
 def test_comparison_options_are_read_by_whoever_compares(load: Load) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_agenteval.cases.builder import case_id
-from pytest_agenteval.cases.discovery import sniff
+from pytest_agenteval.cases.discovery import FileClaim, sniff
 from pytest_agenteval.cases.fields import KEYS
 from pytest_agenteval.cases.loader import load_cases
 from pytest_agenteval.checks.registry import default_registry
@@ -69,9 +69,10 @@ VALUES = st.recursive(
 def judged(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.yml"
     path.write_bytes(data)
-    sniff(data)
-    for claimed in (True, False):
-        loaded = load_cases(path, checks=REGISTRY, claimed=claimed, databases=["shop"])
+    assert sniff(data, speaks=False) == "" or sniff(data)
+    for strict in (True, False):
+        claim = FileClaim("cases", strict)
+        loaded = load_cases(path, checks=REGISTRY, claim=claim, databases=["shop"])
         lines = data.count(b"\n") + data.count(b"\r") + data.count(b"\xe2\x80") + data.count(b"\xc2\x85") + 2
         assert all(1 <= problem.line <= lines and problem.column >= 1 for problem in loaded.problems)
         assert loaded.cases or loaded.problems or not loaded.ours

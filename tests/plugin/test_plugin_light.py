@@ -60,7 +60,7 @@ def test_a_repository_without_cases(tmp_path: Path) -> None:
         f"pytest_agenteval.{name}"
         for name in (
             "plugin", "plugin.options", "plugin.items", "plugin.controller", "plugin.planning",
-            "plugin.hookspecs",
+            "plugin.hookspecs", "plugin.warning_masks", "plugin.notes", "config.project_folder",
             "plugin.collection", "config", "config.options", "types", "cases", "cases.discovery", "support",
             "support.files",
         )

@@ -126,6 +126,9 @@ def test_what_was_started_and_has_no_attempt_is_an_error_of_the_worker(outputs):
         "not_run": 1,
         "skipped": 0,
         "xfailed": 0,
+        "quarantined": 0,
+        "unreviewed": 0,
+        "quarantined_passed": 0,
         "pass_rate": 0.0,
         "score": None,
     }

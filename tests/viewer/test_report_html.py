@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from pytest_agenteval.authoring.save_case import draft_of
 from pytest_agenteval.cli import main
 from pytest_agenteval.reports.html import write_html
+from pytest_agenteval.reports.html.attempt_view import attempt_view
 from pytest_agenteval.reports.html.markup import formatted_sql, markdown_markup, sql_markup
 from pytest_agenteval.results.document.load import read_document
 from pytest_agenteval.results.document.overrides import Override, write_override
@@ -171,3 +173,29 @@ def test_markdown(text: str, html: str | None) -> None:
         assert not re.search(r"<a\b", shown)
     else:
         assert html in shown
+
+
+def test_the_tools_that_run_queries_are_those_of_the_run(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""
+        import pytest
+        from pytest_agenteval import Answer, ToolCall
+
+        @pytest.fixture(scope="session")
+        def agent():
+            rows = [{"n": 2}]
+            call = ToolCall("run_query", {"query": "SELECT 40 + 2 AS n"}, rows)
+            return lambda prompt: Answer(text="two", data=rows, tool_calls=[call])
+    """)
+    pytester.makeini("[pytest]\nagenteval_sql_tools = run_query\n")
+    pytester.mkdir("tests").joinpath("q.yml").write_text("prompt: q\nexpected: [{n: 1}]\n")
+    pytester.runpytest_inprocess("--agent-html", "report.html", "-p", "no:randomly")
+    seen = Seen((pytester.path / "report.html").read_text("utf-8"))
+    assert seen.text.count("SELECT 40 + 2 AS n") >= 2  # the call's statement, and the agent's last one
+    assert '"query":' not in seen.text.partition("Raw")[0]
+    document = read_document(next(pytester.path.joinpath("tests/outputs").glob("*.json")))
+    assert document.sql_tools == ("run_query",)
+    named = attempt_view(1, document.rows[0], document.entry(0), rows=5, sql_tools=document.sql_tools)
+    unnamed = attempt_view(1, document.rows[0], document.entry(0), rows=5)
+    assert [call.sql for call in named.calls] == ["SELECT 40 + 2 AS n"]
+    assert draft_of(document.entry(0), {}, sql_tools=document.sql_tools).sql == "SELECT 40 + 2 AS n"
+    assert [call.sql for call in unnamed.calls] == [None]

@@ -26,7 +26,7 @@ def loaded(path: Path) -> Any:
     """The one case of a file, without faults. The folder is named tests, so it is found in a run."""
     from pytest_agenteval.cases.loader import load_cases
 
-    found = load_cases(path, checks=default_registry(), claimed=True, root=path.parent, databases=None)
+    found = load_cases(path, checks=default_registry(), root=path.parent, databases=None)
     assert not found.problems
     (case,) = found.cases
     return case

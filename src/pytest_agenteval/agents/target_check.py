@@ -60,10 +60,10 @@ def _missing_program(word: str) -> str | None:
 
 
 def _said(project: Project, read: Callable[[], Any]) -> str | None:
-    from pytest_agenteval.support.redaction import Redactor
+    from pytest_agenteval.config.known_secrets import redactor_of
+    from pytest_agenteval.config.settings import Settings
 
-    redactor = Redactor()
-    project.secrets.listen(redactor.add_named)
+    redactor = redactor_of(project, Settings())
     try:
         read()
     except VariableMissing:

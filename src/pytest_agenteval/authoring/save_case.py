@@ -14,6 +14,7 @@ from pytest_agenteval.reports.html.attempt_view import agent_sql_of
 from pytest_agenteval.results.document.load import table_of
 from pytest_agenteval.results.document.rows import Row
 from pytest_agenteval.support.text import escape_text, fit, one_line
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS
 
 HEAD = "# made by agenteval from an answer: nobody has checked the reference yet\n"
 DISLIKED = "# a person did not like this answer: its SQL may well be wrong\n"
@@ -66,7 +67,12 @@ def caution_of(row: Row) -> str:
 
 
 def draft_of(
-    entry: Mapping[str, Any], source: Mapping[str, Any], name: str | None = None, *, caution: str = ""
+    entry: Mapping[str, Any],
+    source: Mapping[str, Any],
+    name: str | None = None,
+    *,
+    caution: str = "",
+    sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS,
 ) -> Draft:
     """The draft of a results entry. Raises ``NoCase`` where the results do not hold what was asked."""
     turns = [str(turn) for turn in entry.get("turns") or [entry.get("prompt")] if turn]
@@ -74,7 +80,11 @@ def draft_of(
         raise NoCase(
             f"{entry.get('name')}: the results do not say what was asked, so there is no prompt to save"
         )
-    sql = agent_sql_of(entry)
+    details = entry.get("details") or {}
+    if masked := details.get("masked"):
+        count = "1 value of its answer was" if masked == 1 else f"{masked:,} values of its answer were"
+        raise NoCase(f"{entry.get('name')}: {count} masked as secrets, so a case made of it could never pass")
+    sql = agent_sql_of(entry, sql_tools)
     told = {
         "answered_by": entry.get("model") or None,
         "case": entry.get("nodeid") or entry.get("name"),
@@ -85,7 +95,7 @@ def draft_of(
         name=name or str(entry.get("name") or turns[0][:60]),
         turns=turns,
         sql=sql,
-        expected=None if sql else _expected(entry.get("details") or {}),
+        expected=None if sql else _expected(details),
         database=entry.get("database") or None,
         outcome=entry.get("observed"),
         source={"source": {key: value for key, value in told.items() if value is not None}},

@@ -14,6 +14,7 @@ from pytest_agenteval.cases.expected_tables import expected_table
 from pytest_agenteval.cases.fault_locations import ParseComparison, comparison_faults, find_key, locate
 from pytest_agenteval.cases.fields import ADDED, KEYS, MERGED, OUTCOMES, TURN_KEYS
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
+from pytest_agenteval.cases.misnamed import missing_prompt
 from pytest_agenteval.cases.model import Budget, Case, ParsedCheck, Turn
 from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, found, place_of, read_text
 from pytest_agenteval.support.faults import Fault
@@ -40,7 +41,9 @@ class SuiteRules:
     """What the rest of the project says about its cases.
 
     ``databases`` are the configured names (``None``: a fixture defines them, not known yet);
-    ``marks`` the registered marks, which no tag may be called.
+    ``marks`` the registered marks, which no tag may be called. ``speaks``: the project speaks of us
+    (``discovery.ClaimRules``), so that a key of other programs' data is a slip.
+    ``hint`` is what is added where a database is not known.
     """
 
     checks: CheckParser
@@ -48,6 +51,8 @@ class SuiteRules:
     databases: Collection[str] | None = None
     marks: Collection[str] = ()
     strict: bool = False
+    speaks: bool = True
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,7 @@ class CaseBuilder:
         reader, entry = self._reader, self._entry("prompt")
         if entry is None:
             if self._entry("input") is None:
-                reader.error(self._source.node, "missing prompt (or question, say, input)")
+                reader.error(*missing_prompt(self._source.node, reader.entries(self._source.node)))
             return ()
         if entry.value.id != "sequence":
             said = values.text(reader, entry.value, entry.key.value)
@@ -316,7 +321,7 @@ class CaseBuilder:
                 "; none is configured: name it in the project file, in ini agenteval_databases, or define "
                 "a fixture agenteval_databases"
             )  # fmt: skip
-            self._reader.error(entry.value, f"unknown database {name!r}{hint}")
+            self._reader.error(entry.value, f"unknown database {name!r}{hint}{self._rules.hint}")
         has_sql = fields["sql"] or any(turn.sql for turn in fields["turns"])
         if name is None and entry is None and has_sql and len(known) > 1:
             place = self._entry("sql") or self._entry("sql_file")

@@ -1,6 +1,6 @@
-"""Which YAML files are case files: by globs, by name, or by a look at the bytes.
+"""Which YAML files are case files: by globs, by name, or by what they hold (spec/cases.md).
 
-Nothing here imports YAML before a line of the file looks like a case's.
+Nothing here imports YAML before the bytes of a file look like a case's.
 """
 
 from __future__ import annotations
@@ -11,92 +11,178 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_agenteval.support.files import below, shown_path
 
+if TYPE_CHECKING:
+    from pytest_agenteval.cases.yaml_reader import Node
+
 SUFFIXES = (".yml", ".yaml")
 _SKIPPED = frozenset(("_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "__pycache__"))
-# document.ASKING, as bytes
-_WORDS = rb"[\"']?(?:prompt|question|say|input)[\"']?\s*:(?=\s|$)"
-_ANYWHERE = re.compile(rb"(?:^|[\s{,\-\[])" + _WORDS, re.MULTILINE)
-_AT_MARGIN = re.compile(rb"^(?:\xef\xbb\xbf)?" + _WORDS, re.MULTILINE)
+# ASKING, as bytes
+_ASKS = rb"[\"']?(?:prompt|question|say|input)[\"']?\s*:(?=\s|$)"
+# CHECKING and expected, as bytes
+_CHECKS = rb"[\"']?(?:sql|sql_file|assertions|expect|expected|expected_response|outcome)[\"']?\s*:(?=\s|$)"
+_OTHERS = rb"(?:name|id|description|database|comparison|models|tags|owner|metadata|vars|context)\s*:(?=\s|$)"
+_MARGIN = rb"^(?:\xef\xbb\xbf)?"
+_INSIDE = rb"(?:^|[\s{,\-\[])"
+_ASKS_ANYWHERE = re.compile(_INSIDE + _ASKS, re.MULTILINE)
+_CHECKS_ANYWHERE = re.compile(_INSIDE + _CHECKS, re.MULTILINE)
+_ASKS_AT_MARGIN = re.compile(_MARGIN + _ASKS, re.MULTILINE)
+_KEY_AT_MARGIN = re.compile(_MARGIN + rb"(?:" + _CHECKS + rb"|" + _OTHERS + rb")", re.MULTILINE)
 # a list, flow style (no template's {{ or {%), or cases:, beginning at the margin
 _CASES_AT_MARGIN = re.compile(
-    rb"^(?:\xef\xbb\xbf)?(?:---[ \t]+)?(?:-(?:\s|$)|\[|\{(?![{%#])|[\"']?cases[\"']?\s*:)", re.MULTILINE
-)
-# what only a case would have; a file with it and without a prompt is most likely a slip
-_ANSWERED = re.compile(
-    rb"^(?:\xef\xbb\xbf)?[\"']?(sql|sql_file|assertions|expected_response)[\"']?\s*:(?=\s|$)",
-    re.MULTILINE | re.I,
+    _MARGIN + rb"(?:---[ \t]+)?(?:-(?:\s|$)|\[|\{(?![{%#])|[\"']?cases[\"']?\s*:)", re.MULTILINE
 )
 _DATASET_CASES = re.compile(rb"^[\"']?eval_test_cases[\"']?\s*:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """What a project says about which of its files are cases.
+
+    ``globs`` is ini ``agenteval_files``, relative to ``root`` (``*`` crosses ``/``). ``speaks``: the
+    project speaks of us (a project file, an ini key or an option of ours). ``whole`` is the folder
+    in which the program of the project file, ``program``, takes every YAML file for a case.
+    """
+
+    root: Path
+    globs: Sequence[str] = ()
+    speaks: bool = True
+    whole: Path | None = None
+    program: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FileClaim:
-    """Why a file is ours. ``strict``: it must hold cases; otherwise it is ours only if it does."""
+    """Why a file is ours. ``strict``: it must hold cases; otherwise it is ours only if it does.
+
+    ``why`` is what the faults of a file end with that nobody named (``''``: it was named);
+    ``speaks`` as in ``ClaimRules``.
+    """
 
     kind: Literal["cases", "dataset"]
     strict: bool
+    why: str = ""
+    speaks: bool = True
 
 
-def claim(path: Path, *, root: Path, globs: Sequence[str] = (), named: bool = False) -> FileClaim | None:
-    """Whether ``path`` is a case file of the project at ``root``; ``None``: leave it alone.
+def claim(path: Path, rules: ClaimRules, *, named: bool = False) -> FileClaim | None:
+    """Whether ``path`` is a case file of the project; ``None``: leave it alone.
 
-    ``globs`` is ini ``agenteval_files``, relative to ``root`` (``*`` crosses ``/``); ``named`` says
-    that the file itself stands on the command line. Raises ``OSError`` for an unreadable file.
+    ``named`` says that the file itself stands on the command line. Raises ``OSError`` for an
+    unreadable file.
     """
+    root = rules.root
     if path.suffix not in SUFFIXES or "outputs" in _folders(path, root):
         return None
     if path.name.startswith("dataset.") and path.parent.parent.name == "datasets":
         return FileClaim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
-    if named or any(fnmatch(shown_path(path, root), glob) for glob in globs):
+    if named or any(fnmatch(shown_path(path, root), glob) for glob in rules.globs):
         return FileClaim("cases", strict=True)
-    if globs or "tests" not in (*_folders(path, root), root.name):
+    if rules.globs or "tests" not in (*_folders(path, root), root.name):
         return None
-    return FileClaim("cases", strict=False) if sniff(path.read_bytes()) else None
+    return _claim_by_content(path, rules)
 
 
-def sniff(data: bytes) -> bool:
-    """Whether the bytes of a YAML file hold a case, or are broken where they would.
+def _claim_by_content(path: Path, rules: ClaimRules) -> FileClaim | None:
+    data = path.read_bytes()
+    if rules.whole is not None and path.is_relative_to(rules.whole):
+        if _is_another_programs(data):
+            return None
+        return FileClaim("cases", True, _why(f"in a {rules.program} project every YAML file below tests is"))
+    signs = sniff(data, speaks=rules.speaks)
+    return FileClaim("cases", False, _why(f"it has {signs}"), rules.speaks) if signs else None
 
-    A top-level ``prompt`` (or alias), or one in the first entry of ``cases:``, of a list or of
-    several documents.
+
+def _why(reason: str) -> str:
+    return f" (taken for a case because {reason}; if it is not one, set agenteval_files)"
+
+
+def sniff(data: bytes, *, speaks: bool = True) -> str:
+    """What in the bytes of a YAML file makes it a case file (``'prompt'``); ``''``: it is none.
+
+    Where the project ``speaks`` of us a file is one that asks or checks in its first entry, and one
+    that is broken where it would; elsewhere one that asks and checks.
     """
-    if _AT_MARGIN.search(data):
-        return True
-    if not (_ANYWHERE.search(data) and _CASES_AT_MARGIN.search(data)):
-        return False
-    from pytest_agenteval.cases.yaml_reader import asks
+    asks, checks = _ASKS_ANYWHERE.search(data), _CHECKS_ANYWHERE.search(data)
+    if not speaks:
+        return _signs(data, form=True) if asks and checks else ""
+    if hit := _ASKS_AT_MARGIN.search(data):
+        return repr(re.sub(r"[\W]", "", hit[0].decode("utf-8-sig")))
+    return _signs(data) if asks or checks else ""
 
-    return asks(data)
+
+def _signs(data: bytes, *, form: bool = False) -> str:
+    from pytest_agenteval.cases.recognition import signs_of
+    from pytest_agenteval.cases.yaml_reader import MAX_BYTES, compose, decode
+
+    if form and len(data) > MAX_BYTES:
+        return ""
+    text, problem = decode(Path(), data)
+    roots: list[Node] = []
+    if problem is None:
+        roots, problem = compose(Path(), text)
+    if problem is not None:
+        return "" if form else _broken_sign(data)
+    found = signs_of(roots, form=form)
+    return "" if form and (found.asks is None or found.checks is None) else found.shown
 
 
-def find(paths: Iterable[Path], *, root: Path, globs: Sequence[str] = ()) -> list[tuple[Path, FileClaim]]:
+def _broken_sign(data: bytes) -> str:
+    """Why a file that cannot be read is taken for a case: a line that asks, where a case has it."""
+    if (hit := _ASKS_ANYWHERE.search(data)) is None:
+        return ""
+    if _CASES_AT_MARGIN.search(data) or _KEY_AT_MARGIN.search(data):
+        return f"the line {hit[0].strip(b' {,-[').decode('utf-8-sig', 'replace').strip()!r}"
+    return ""
+
+
+def _is_another_programs(data: bytes) -> bool:
+    from pytest_agenteval.cases.recognition import is_foreign
+    from pytest_agenteval.cases.yaml_reader import compose, decode
+
+    text, problem = decode(Path(), data)
+    return problem is None and is_foreign(compose(Path(), text)[0])
+
+
+def find(paths: Iterable[Path], rules: ClaimRules) -> list[tuple[Path, FileClaim]]:
     """Every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
     found: dict[Path, FileClaim] = {}
     for path in paths:
         for entry in sorted(visible_files(path)) if path.is_dir() else [path]:
             if entry.suffix in SUFFIXES:
-                reason = claim(entry, root=root, globs=globs, named=entry == path)
+                reason = claim(entry, rules, named=entry == path)
                 if reason is not None:
                     found.setdefault(entry, reason)
     return list(found.items())
 
 
-def overlooked(
-    folders: Iterable[Path], *, root: Path, globs: Sequence[str] = ()
-) -> Iterator[tuple[Path, str]]:
-    """Files below ``tests`` that look like a case but for the prompt, with the key that looks so."""
-    for folder in folders if not globs else ():
+def near_miss(path: Path, rules: ClaimRules) -> str | None:
+    """The key by which a file looks like a case that asks nothing; only where nobody speaks of us."""
+    if rules.globs or rules.speaks or path.suffix not in SUFFIXES:
+        return None
+    inside = _folders(path, rules.root)
+    if "outputs" in inside or "tests" not in (*inside, rules.root.name):
+        return None
+    data = path.read_bytes()
+    if not _CHECKS_ANYWHERE.search(data):
+        return None
+    from pytest_agenteval.cases.recognition import signs_of
+    from pytest_agenteval.cases.yaml_reader import MAX_BYTES, compose, decode
+
+    text, problem = decode(path, data) if len(data) <= MAX_BYTES else ("", None)
+    found = signs_of(compose(path, text)[0], form=True) if problem is None else None
+    return found.checks if found is not None and found.asks is None else None
+
+
+def overlooked(folders: Iterable[Path], rules: ClaimRules) -> Iterator[tuple[Path, str]]:
+    """Every ``near_miss`` below ``folders``, with its key."""
+    for folder in folders:
         for path in sorted(visible_files(folder)) if folder.is_dir() else ():
-            inside = _folders(path, root)
-            if path.suffix not in SUFFIXES or "outputs" in inside or "tests" not in (*inside, root.name):
-                continue
-            hit = _ANSWERED.search(path.read_bytes())
-            if hit is not None and claim(path, root=root) is None:
-                yield path, hit[1].decode()
+            if (key := near_miss(path, rules)) is not None:
+                yield path, key
 
 
 def visible_files(folder: Path) -> Iterator[Path]:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from pytest_agenteval.cases.builder import CaseBuilder, CaseSource, CheckParser, SuiteRules
+from pytest_agenteval.cases.discovery import FileClaim
 from pytest_agenteval.cases.fault_locations import ParseComparison
 from pytest_agenteval.cases.field_readers import budget as read_budget
 from pytest_agenteval.cases.field_readers import version as read_version
 from pytest_agenteval.cases.fields import CANONICAL, FILE_KEYS, NOT_DEFAULTS
+from pytest_agenteval.cases.misnamed import meant_by
 from pytest_agenteval.cases.model import Budget, Case
-from pytest_agenteval.cases.yaml_reader import (
-    MappingEntry,
-    Node,
-    Reader,
-    compose,
-    found,
-    holds_case,
-    read_text,
-)
+from pytest_agenteval.cases.recognition import signs_of
+from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, compose, found, read_text
 from pytest_agenteval.errors import Problem
 from pytest_agenteval.support.text import closest
 
@@ -30,6 +24,9 @@ PYTEST_MARKS = frozenset(
      "agenteval")
 )  # fmt: skip
 """Marks that pytest and this plugin always have; no tag may be called like one."""
+
+NAMED = FileClaim("cases", strict=True)
+"""The claim of a file that was named: it must hold cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,38 +56,53 @@ def load_cases(
     path: Path,
     *,
     checks: CheckParser,
-    kind: Literal["cases", "dataset"] = "cases",
-    claimed: bool = True,
+    claim: FileClaim = NAMED,
     strict: bool = False,
     databases: Collection[str] | None = None,
     marks: Collection[str] = PYTEST_MARKS,
     parse_comparison: ParseComparison | None = None,
     root: Path | None = None,
+    hint: str = "",
 ) -> LoadedFile:
     """The cases of one file.
 
-    ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``kind`` is
-    ``discovery.Claim.kind``; ``claimed`` its ``strict``: the file must hold cases, otherwise one
-    without is not ours. ``strict`` is ``--agent-strict``; ``databases`` the configured names, ``None``
-    where a fixture defines them; ``marks`` the registered marks; ``root`` the project's folder, where
-    a dataset's policy lies (default: the folder above ``datasets``). Raises ``OSError`` for an
+    ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``claim`` says why
+    the file was taken for one of cases: a file that was not named and holds none is not ours, and the
+    faults of one that was not named end with the reason. ``strict`` is ``--agent-strict``;
+    ``databases`` the configured names, ``None`` where a fixture defines them; ``marks`` the registered
+    marks; ``root`` the project's folder, where a dataset's policy lies (default: the folder above
+    ``datasets``); ``hint`` what is added where a database is not known. Raises ``OSError`` for an
     unreadable file.
     """
+    rules = SuiteRules(
+        checks=checks,
+        parse_comparison=parse_comparison,
+        databases=databases,
+        marks=marks,
+        strict=strict,
+        speaks=claim.speaks,
+        hint=hint,
+    )
+    loaded = _load(path, rules, claim, root)
+    if not claim.why:
+        return loaded
+    told = tuple(replace(problem, text=problem.text + claim.why) for problem in loaded.problems)
+    return replace(loaded, problems=told)
+
+
+def _load(path: Path, rules: SuiteRules, claim: FileClaim, root: Path | None) -> LoadedFile:
     text, problem = read_text(path)
     roots: list[Node] = []
     if problem is None:
         roots, problem = compose(path, text)
     if problem is not None:
         return LoadedFile(problems=(problem,))
-    if not claimed and kind == "cases" and not holds_case(roots):
+    if not claim.strict and claim.kind == "cases" and not signs_of(roots).shown:
         return LoadedFile(ours=False)
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
     reader = Reader(path)
-    rules = SuiteRules(
-        checks=checks, parse_comparison=parse_comparison, databases=databases, marks=marks, strict=strict
-    )
-    if kind == "dataset":
+    if claim.kind == "dataset":
         from pytest_agenteval.cases.dataset_cases import dataset_cases
 
         cases = [
@@ -105,34 +117,34 @@ def load_cases(
 
 def _cases(reader: Reader, roots: list[Node], rules: SuiteRules) -> list[Case]:
     several = len(roots) > 1
-    sources = [source for node in roots for source in _sources(reader, node, rules.strict, several)]
+    sources = [source for node in roots for source in _sources(reader, node, rules, several)]
     return [case for source in sources for case in CaseBuilder(reader, source, rules).build()]
 
 
-def _sources(reader: Reader, root: Node, strict: bool, several: bool) -> Iterator[CaseSource]:
+def _sources(reader: Reader, root: Node, rules: SuiteRules, several: bool) -> Iterator[CaseSource]:
     """Every mapping of a document that stands for a case."""
     if root.id == "sequence":
         if not root.value:
             reader.error(root, "no case: the list is empty")
         for entry in root.value:
-            yield from _source(reader, entry, strict, {}, None, several=True)
+            yield from _source(reader, entry, rules, {}, None, several=True)
     elif root.id == "mapping":
         entries = reader.entries(root)
         if "cases" in entries:
-            yield from _listed(reader, entries, strict)
+            yield from _listed(reader, entries, rules)
         else:
-            yield from _source(reader, root, strict, {}, None, several)
+            yield from _source(reader, root, rules, {}, None, several)
     else:
-        yield from _source(reader, root, strict, {}, None, several)
+        yield from _source(reader, root, rules, {}, None, several)
 
 
-def _listed(reader: Reader, entries: dict[str, MappingEntry], strict: bool) -> Iterator[CaseSource]:
+def _listed(reader: Reader, entries: dict[str, MappingEntry], rules: SuiteRules) -> Iterator[CaseSource]:
     """The cases of ``cases:``, with ``defaults`` and the file's ``budget``."""
     for name, entry in entries.items():
         if name in CANONICAL and name not in FILE_KEYS:
             reader.error(entry.key, f"{name!r} beside cases: belongs to each case, or under defaults:")
         elif name not in FILE_KEYS:
-            _unknown(reader, entry, strict)
+            _unknown(reader, entry, rules, of_file=True)
     if "version" in entries:
         read_version(reader, entries["version"].value, "version")
     limit = read_budget(reader, entries["budget"].value, "budget") if "budget" in entries else None
@@ -140,7 +152,7 @@ def _listed(reader: Reader, entries: dict[str, MappingEntry], strict: bool) -> I
     if "defaults" in entries:
         node = entries["defaults"].value
         if node.id == "mapping":
-            defaults = _canonical(reader, node, strict)
+            defaults = _canonical(reader, node, rules)
             for name in NOT_DEFAULTS:
                 if (wrong := defaults.pop(name, None)) is not None:
                     reader.error(wrong.key, f"defaults: {wrong.key.value!r} belongs to each case")
@@ -153,13 +165,13 @@ def _listed(reader: Reader, entries: dict[str, MappingEntry], strict: bool) -> I
         reader.error(listed, "cases is empty")
     else:
         for entry in listed.value:
-            yield from _source(reader, entry, strict, defaults, limit, several=True)
+            yield from _source(reader, entry, rules, defaults, limit, several=True)
 
 
 def _source(
     reader: Reader,
     node: Node,
-    strict: bool,
+    rules: SuiteRules,
     defaults: dict[str, MappingEntry],
     limit: Budget | None,
     several: bool,
@@ -167,19 +179,19 @@ def _source(
     if node.id != "mapping":
         reader.error(node, f"a case must be a mapping of keys, found {found(node)}")
         return
-    own = _canonical(reader, node, strict)
+    own = _canonical(reader, node, rules)
     if "version" in own:
         read_version(reader, own["version"].value, "version")
     yield CaseSource(node, own, defaults, several, limit)
 
 
-def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, MappingEntry]:
+def _canonical(reader: Reader, node: Node, rules: SuiteRules) -> dict[str, MappingEntry]:
     """Known keys by their name; others are reported."""
     own: dict[str, MappingEntry] = {}
     for written, entry in reader.entries(node).items():
         name = CANONICAL.get(written)
         if name is None:
-            _unknown(reader, entry, strict)
+            _unknown(reader, entry, rules)
         elif name in own:
             first = own[name].key
             line = first.start_mark.line + 1
@@ -189,20 +201,22 @@ def _canonical(reader: Reader, node: Node, strict: bool) -> dict[str, MappingEnt
     return own
 
 
-def _unknown(reader: Reader, entry: MappingEntry, strict: bool) -> None:
-    """An unknown key: an error when it is close to a known one, or under ``--agent-strict``."""
+def _unknown(reader: Reader, entry: MappingEntry, rules: SuiteRules, of_file: bool = False) -> None:
+    """Report an unknown key: an error when it stands for a known one, or under ``--agent-strict``."""
     name = entry.key.value
     if name.startswith("x-"):
         return
     if name == "defaults":
         reader.error(entry.key, "'defaults' needs cases: beside it")
+    elif rules.speaks and not of_file and (meant := meant_by(entry)) is not None:
+        reader.error(entry.key, f"unknown key {name!r}, did you mean {meant!r}?")
     elif near := closest(name, [*CANONICAL, "cases", "defaults"], cutoff=0.75):
         reader.error(entry.key, f"unknown key {name!r}, did you mean {near!r}?")
     elif entry.value.start_mark.index == entry.value.end_mark.index == entry.key.end_mark.index:
         # no colon behind it: in { } a comma ends a text that is not quoted
         reader.error(entry.key, f"{name!r} has no value: a text with a comma is cut in {{ }}; quote the text")
     else:
-        tell = reader.error if strict else reader.warn
+        tell = reader.error if rules.strict else reader.warn
         tell(entry.key, f"unknown key {name!r}; a note of your own is written x-{name}")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.cases.syntax_hints import syntax_hint
 from pytest_agenteval.errors import Problem
 from pytest_agenteval.support.text import cut
 
@@ -27,7 +28,7 @@ MAX_ALIASES = 1_000
 MAX_VALUES = 200_000
 
 _SAFE = "tag:yaml.org,2002:"
-_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_EXPONENT = re.compile(r"[+-]?(\d++(?:\.\d*+)?+|\.\d++)[eE][+-]?\d+")
 _DEEP = re.compile(r"^[ \t?-]+", re.MULTILINE)
 
 
@@ -274,33 +275,7 @@ def _syntax_problem(path: Path, text: str, wrong: Any) -> Problem:
     if "\t" in here[: len(here) - len(here.lstrip())] or here[column : column + 1] == "\t":
         return Problem(path, line + 1, column + 1, "a tab; YAML is indented with blanks only")
     said = " ".join(part for part in (wrong.context, wrong.problem) if part)
-    hint = ""
-    if "mapping values are not allowed" in said:
-        hint = "; quote a text that contains ': '"
-    elif wrong.context_mark and wrong.context_mark.line != line:
-        hint = f" (it began on line {wrong.context_mark.line + 1})"
+    began = wrong.context_mark.line if wrong.context_mark else None
+    hint = f" (it began on line {began + 1})" if began not in (None, line) else ""
+    hint += syntax_hint(lines, line, column, began, said)
     return Problem(path, line + 1, column + 1, f"not YAML: {said}{hint}")
-
-
-def holds_case(roots: list[Node]) -> bool:
-    """Whether the first document, the first entry of its list or of its ``cases`` asks something."""
-    root = roots[0] if roots else None
-    if root is not None and root.id == "mapping":
-        listed = next((v for k, v in root.value if k.id == "scalar" and k.value == "cases"), None)
-        root = listed if listed is not None and listed.id == "sequence" else root
-    if root is not None and root.id == "sequence":
-        root = root.value[0] if root.value else None
-    return (
-        root is not None
-        and root.id == "mapping"
-        and any(key.id == "scalar" and key.value in ASKING for key, _ in root.value)
-    )
-
-
-def asks(data: bytes) -> bool:
-    """Whether the bytes of a file hold a case, or are no YAML at all."""
-    text, problem = decode(Path(), data)
-    roots: list[Node] = []
-    if problem is None:
-        roots, problem = compose(Path(), text)
-    return problem is not None or holds_case(roots)

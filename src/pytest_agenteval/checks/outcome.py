@@ -26,6 +26,14 @@ _SYSTEM = (
 )
 
 
+_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]++\?")
+_TABLE_RULE = re.compile(
+    r"^[^\S\n]*+\|?+[^\S\n]*+:?+-++:?+[^\S\n]*+(?:\|[^\S\n]*+:?+-++:?+[^\S\n]*+)++\|?+[^\S\n]*+$",
+    re.MULTILINE,
+)
+"""The line below the names of a Markdown table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What was observed, and what it took: ``usage`` and ``cost`` (USD) of a judge, where one decided."""
@@ -118,7 +126,7 @@ def question(evidence: Evidence) -> str | None:
         told = args.get("question") or args.get("prompt") if isinstance(args, dict) else args
         if isinstance(told, str) and told.strip():
             return told.strip()
-    found = re.findall(r"[^.!?\n]+\?", evidence.text)
+    found = _QUESTION.findall(evidence.text)
     return found[-1].strip() if found else None
 
 
@@ -128,9 +136,7 @@ def has_own_table(evidence: Evidence) -> bool:
     given = answer is not None and (answer.data is not None or answer.value is not None)
     if evidence.extraction is not None and evidence.extraction.source == "given":
         given = True
-    return given or bool(
-        re.search(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$", evidence.text, re.MULTILINE)
-    )
+    return given or _TABLE_RULE.search(evidence.text) is not None
 
 
 def _judge(evidence: Evidence) -> ChatModel | None:

@@ -38,6 +38,9 @@ _NEGATED = re.compile(
 )
 
 
+_OPTION = re.compile(r"\s*+(?:[-*]|\d++[.)])")
+
+
 def declines(text: str) -> str | None:
     """The words in ``text`` that decline, case and typographic apostrophes aside; ``None``: none do."""
     plain = re.sub(r"\s+", " ", text.replace("\u2019", "'"))
@@ -50,5 +53,8 @@ def declines(text: str) -> str | None:
 
 def asks(text: str) -> bool:
     """The text ends in a question; a list of options after it is overlooked."""
-    stripped = re.sub(r"(?:\n\s*(?:[-*]|\d+[.)])[^\n]*)+\s*$", "", text.strip())
+    lines = text.strip().split("\n")
+    while len(lines) > 1 and (not lines[-1].strip() or _OPTION.match(lines[-1])):
+        lines.pop()
+    stripped = "\n".join(lines)
     return stripped.rstrip(" \t\n*_)\"'").endswith("?")

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from pytest_agenteval.checks.base import Check, Phrases, require_one
+from pytest_agenteval.support.patterns import found
 from pytest_agenteval.types import CheckResult, Evidence
 
 
@@ -49,7 +50,7 @@ class TextCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Every fault is named; the text itself stands in the result anyway."""
+        """Every fault is named; the text itself stands in the result. Raises ``PatternTooSlow``."""
         text = self._fold(evidence.text)
         faults = [f"{entry!r} is missing" for entry in self.contains or () if self._fold(entry) not in text]
         if self.contains_any and not any(self._fold(entry) in text for entry in self.contains_any):
@@ -57,7 +58,7 @@ class TextCheck(Check):
         faults += [f"{entry!r} occurs" for entry in self.not_contains or () if self._fold(entry) in text]
         if self.pattern is not None:
             flags = re.IGNORECASE if self.ignore_case else 0
-            if not re.search(self.pattern, evidence.text, flags):
+            if not found(self.pattern, evidence.text, flags):
                 faults.append(f"pattern {self.pattern!r} is not found")
         if self.grounded:
             faults += _ungrounded(evidence)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pytest_agenteval.support.patterns import found
 from pytest_agenteval.types import ToolCall
 
 ArgsMode = Literal["subset", "exact", "regex"]
@@ -62,7 +63,7 @@ def _regex(expected: Any, actual: Any) -> bool:
         )
     if isinstance(expected, str):
         text = actual if isinstance(actual, str) else json.dumps(actual, default=str, ensure_ascii=False)
-        return re.search(expected, text) is not None
+        return found(expected, text)
     return same(expected, actual)
 
 

@@ -117,7 +117,9 @@ def _add_answer(arguments: argparse.Namespace) -> int:
     row = document.rows[number]
     caution = caution_of(row)
     source = {"results": arguments.source.name}
-    draft = draft_of(document.entry(number), source, arguments.name, caution=caution)
+    draft = draft_of(
+        document.entry(number), source, arguments.name, caution=caution, sql_tools=document.sql_tools
+    )
     place, new = save_case(_folder(arguments, row.path), draft)
     what = "the agent's last SQL" if draft.sql else "the agent's rows" if draft.expected else "nothing yet"
     print(f"{'added' if new else 'already there'}: {_shown(place)}  (reference: {what}; reviewed: false)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,8 @@ class CheckFindings:
 
 def run(arguments: argparse.Namespace) -> int:
     """0: no error; 1: errors; 2: a path or the configuration is wrong."""
+    from pytest_agenteval.config.known_secrets import redactor_of
+
     try:
         missing = [str(path) for path in arguments.paths if not path.exists()]
         if missing:
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         # a check of nothing must not look like a good one
         print("no case file here: agenteval_files names them, else they lie below a folder named tests")
         return 1
-    _tell(findings)
+    _tell(findings, redactor_of(place.project, place.settings))
     return 1 if findings.counts["error"] else 0
 
 
@@ -97,23 +99,22 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
     own = conftest_speaks(place.root, r"\bagenteval_databases\b")
     databases = None if own else (*place.project.databases, *dict(place.settings.databases))
     where = [path.resolve() for path in paths] or list(place.testpaths)
-    for path, claim in find(where, root=place.root, globs=place.settings.files):
+    for path, claim in find(where, place.claims):
         from pytest_agenteval.cases.loader import load_cases
 
         loaded = load_cases(
             path,
             checks=checks,
-            kind=claim.kind,
-            claimed=claim.strict,
+            claim=claim,
             strict=strict,
             databases=databases,
-            root=place.root,
+            root=place.home,
         )
         if loaded.ours:
             findings.files += 1
             findings.cases += loaded.cases
             findings.add([*loaded.problems, *_unchecked(loaded)])
-    for path, key in overlooked(where, root=place.root, globs=place.settings.files):
+    for path, key in overlooked(where, place.claims):
         text = f"not taken for a case: it has {key!r}, but no prompt, question, say or input at its top"
         findings.add([Problem(path, 1, 1, text, "warning")])
     findings.add(_exposed(place, findings.cases))
@@ -183,7 +184,7 @@ def _target(place: ProjectLocation) -> Iterator[Problem]:
     project, target = place.project, place.settings.target
     faults = []
     if target is not None:
-        faults.append(target_fault(target, project, root=place.root, present=False))
+        faults.append(target_fault(target, project, root=place.home, present=False))
     if "http" in project.places and (target or "").partition(":")[0] not in ("http", "https"):
         faults.append(http_fault(project, ANY_URL))
     for fault in filter(None, faults):
@@ -195,7 +196,7 @@ def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
     kind = place.project.kind
     if kind not in NAO_KINDS:
         return []
-    path = place.root / f".{kind}ignore"
+    path = place.home / f".{kind}ignore"
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     inside = [case.path.relative_to(place.root) for case in cases if case.path.is_relative_to(place.root)]
     folders = sorted({parts[0] for parts in (entry.parts for entry in inside) if len(parts) > 1})
@@ -220,13 +221,13 @@ def _covers(line: str, folder: str) -> bool:
     return word in (folder, "*", "**")
 
 
-def _tell(findings: CheckFindings) -> None:
+def _tell(findings: CheckFindings, redact: Callable[[str], str]) -> None:
     order = {path: number for number, path in enumerate(dict.fromkeys(p.path for p in findings.problems))}
     for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
         shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")
-        print(shown.render(findings.root))
+        print(redact(shown.render(findings.root)))
     for note in (*findings.notes, *_unreviewed(findings.cases)):
-        print(note)
+        print(redact(note))
     counts, cases = findings.counts, len(findings.cases)
     parts = [counted(findings.files, "file"), counted(cases, "case")]
     if findings.references:

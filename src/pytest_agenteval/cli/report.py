@@ -44,6 +44,7 @@ _PAGES = (".html", ".htm")
 def run(arguments: argparse.Namespace) -> int:
     """0: written; 2: a file cannot be read or written."""
     from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.masked import masked_document
     from pytest_agenteval.results.document.overrides import with_overrides
 
     suffix = arguments.output.suffix if arguments.output else ""
@@ -52,8 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse(ResultsError(f"-o {arguments.output}: the name must end in {names}, or give --format"))
     form = arguments.format or _BY_SUFFIX.get(suffix) or ("markdown" if arguments.against else "terminal")
     try:
-        document = with_overrides(read_document(arguments.file))
-        baseline = with_overrides(read_document(arguments.against)) if arguments.against else None
+        document = masked_document(with_overrides(read_document(arguments.file)))
+        against = arguments.against
+        baseline = masked_document(with_overrides(read_document(against))) if against else None
         page = arguments.html or (arguments.output if suffix in _PAGES else None)
         if page is not None:
             _write_html(document, page)

@@ -72,7 +72,7 @@ def _where(given: Path | None) -> tuple[Path, Path, str]:
 
     if given is None:
         place = find_place([])
-        return output_folder(place.root, place.settings.output), place.root, ""
+        return output_folder(place.root, place.settings.output, place.home), place.root, ""
     if not given.exists():
         raise AgentEvalError(f"no such file or folder: {given}")
     page = ""

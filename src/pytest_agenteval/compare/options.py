@@ -13,7 +13,7 @@ from pytest_agenteval.support.faults import Fault
 from pytest_agenteval.support.text import cut, did_you_mean
 
 ORDER_KEY = re.compile(
-    r"(?P<name>.*?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?\s*",
+    r"(?P<name>.*?)(?:(?<!\s)\s++(?P<way>asc|desc))?(?:(?<!\s)\s++nulls\s++(?P<nulls>first|last))?(?<!\s)\s*+",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.config.options import OPTIONS
+from pytest_agenteval.config.project_folder import PROJECT_FILES, claim_rules, common_folder, project_folder
 from pytest_agenteval.errors import SettingsError
 
 if TYPE_CHECKING:
+    from pytest_agenteval.cases.discovery import ClaimRules
     from pytest_agenteval.config.project_file import Project
     from pytest_agenteval.config.settings import Settings
 
@@ -32,12 +34,23 @@ _INI_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectLocation:
-    """A project as the commands see it. ``testpaths`` are folders that exist."""
+    """A project as the commands see it.
+
+    ``root`` is pytest's rootdir; ``home`` the folder of the project file that counts, below or at it.
+    ``testpaths`` are folders that exist. ``speaks``: something in the project is ours.
+    """
 
     root: Path
     testpaths: tuple[Path, ...]
     settings: Settings
     project: Project
+    home: Path
+    speaks: bool
+
+    @property
+    def claims(self) -> ClaimRules:
+        """Which files are cases."""
+        return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
 
 
 def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
@@ -46,7 +59,8 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
     from pytest_agenteval.config.settings import resolve
 
     root, ini = find_root(paths)
-    project = find_project(root)
+    home = project_folder(common_folder([path.resolve() for path in paths], Path.cwd()), root)
+    project = find_project(home.path, root=root)
     wanted = {
         option.attribute: ini[option.ini] for option in OPTIONS if "i" in option.places and option.ini in ini
     }
@@ -57,7 +71,11 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
     found = tuple(
         Path(path) for word in words for path in sorted(glob.glob(str(root / word), recursive=True))
     )
-    return ProjectLocation(root, found or (root,), settings, project)
+    speaks = project.kind is not None or any(key.startswith("agenteval_") for key in ini)
+    where = found or (root,)
+    return ProjectLocation(
+        root, where if home.path == root else (home.path,), settings, project, home.path, speaks
+    )
 
 
 def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:
@@ -74,9 +92,7 @@ def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:
             values = _ini_values(folder / name)
             if values is not None:
                 return folder, values
-    from pytest_agenteval.config.project_file import FOREIGN
-
-    for names in (("agenteval.yaml", *FOREIGN), ("pyproject.toml", "setup.py")):
+    for names in (PROJECT_FILES, ("pyproject.toml", "setup.py")):
         for folder in above:
             if any((folder / name).is_file() for name in names):
                 return folder, {}

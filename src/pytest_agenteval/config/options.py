@@ -13,7 +13,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pytest_agenteval.types import MODEL, NAO_KINDS
+from pytest_agenteval.types import (
+    DEFAULT_RETRIES,
+    DEFAULT_SNAPSHOT_LIMIT,
+    DEFAULT_SQL_MAX_ROWS,
+    DEFAULT_SQL_TIMEOUT,
+    DEFAULT_SQL_TOOLS,
+    DEFAULT_TIMEOUT,
+    MODEL,
+    NAO_KINDS,
+)
 
 TARGETS: Mapping[str, str] = {
     "python": "python:pkg.mod:name",
@@ -194,7 +203,9 @@ OPTIONS: tuple[Option, ...] = (
         bare="always",
     ),
     Option("k", None, "attempts per case and model", _whole(1), "N", project_key="test.k", toml="int"),
-    Option("timeout", 300.0, "seconds an attempt may take", _amount(0.001), "SECONDS", toml="float"),
+    Option(
+        "timeout", DEFAULT_TIMEOUT, "seconds an attempt may take", _amount(0.001), "SECONDS", toml="float"
+    ),
     Option(
         "concurrency",
         1,
@@ -206,7 +217,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "retries",
-        2,
+        DEFAULT_RETRIES,
         "how often a request is repeated after 429, 5xx or a lost connection",
         _whole(0),
         "N",
@@ -302,6 +313,14 @@ OPTIONS: tuple[Option, ...] = (
         "TEST",
     ),
     Option(
+        "unreviewed",
+        None,
+        "cases that nobody has approved: count, quarantine (run them, count them nowhere), skip, or fail "
+        "the run (default: quarantine for those that import, add or draft wrote, else count)",
+        _one_of("count", "quarantine", "skip", "fail"),
+        "WORD",
+    ),
+    Option(
         "summary",
         (),
         "also write the summary to FILE (.md or .json); repeatable",
@@ -342,7 +361,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-tools",
-        ("execute_sql",),
+        DEFAULT_SQL_TOOLS,
         "tools whose calls are queries",
         metavar="NAMES",
         many=True,
@@ -351,7 +370,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-timeout",
-        60.0,
+        DEFAULT_SQL_TIMEOUT,
         "seconds a reference query may take",
         _amount(0.001),
         "SECONDS",
@@ -360,7 +379,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sql-max-rows",
-        100_000,
+        DEFAULT_SQL_MAX_ROWS,
         "rows a reference query may return",
         _whole(1),
         "ROWS",
@@ -369,7 +388,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "snapshot-limit",
-        2 * 1024**3,
+        DEFAULT_SNAPSHOT_LIMIT,
         "bytes up to which a database file is copied before use",
         _whole(0),
         "BYTES",

@@ -27,7 +27,7 @@ FOREIGN: Mapping[str, Kind] = {f"{kind}_config.yaml": kind for kind in NAO_KINDS
 
 KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files")
 TEST_KEYS = ("models", "k", "threads", "comparison")
-_SPEAKS_OF_US = re.compile(r"^\s*\[?\[?\s*tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
+_SPEAKS_OF_US = re.compile(r"^[^\S\n]*+\[?+\[?+[^\S\n]*+tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +86,35 @@ class Project:
 
 
 def find_project(
-    root: Path,
+    folder: Path,
     *,
+    root: Path | None = None,
     environ: Mapping[str, str] | None = None,
     parse_comparison: ParseComparison | None = None,
 ) -> Project:
-    """The project of ``root``: ``[tool.agenteval]`` in pyproject.toml or agenteval.yaml, else a foreign file.
+    """The project of ``folder``: ``[tool.agenteval]`` in pyproject.toml, agenteval.yaml, or a foreign file.
 
-    Raises ``SettingsError`` with every fault of the file, one a line: ``nao_config.yaml:12:3: ...``.
+    ``root`` is what messages show paths from (default: ``folder``). Raises ``SettingsError`` with every
+    fault of the file, one a line: ``nao_config.yaml:12:3: ...``.
     """
-    pyproject, own = root / "pyproject.toml", root / "agenteval.yaml"
+    root = folder if root is None else root
+    pyproject, own = folder / "pyproject.toml", folder / "agenteval.yaml"
     tokens = EnvReferences(pyproject, root, os.environ if environ is None else environ)
     node = _own_table(pyproject, tokens) if pyproject.is_file() else None
     if node is not None and own.is_file():
         raise SettingsError("both pyproject.toml ([tool.agenteval]) and agenteval.yaml: keep one of them")
     path, kind = next(
-        ((root / name, kind) for name, kind in FOREIGN.items() if (root / name).is_file()), (None, None)
+        ((folder / name, kind) for name, kind in FOREIGN.items() if (folder / name).is_file()), (None, None)
     )
     if node is not None or own.is_file():
         path, kind = pyproject if node is not None else own, "agenteval"
     if path is None or kind is None:
-        return Project(root)
+        return Project(folder)
     if node is None:
         tokens = EnvReferences(path, root, tokens.environ)
         node = _yaml_root(path, tokens)
     reading = _Reading(Reader(path), tokens, kind, parse_comparison)
-    project = reading.project(node) if node is not None else Project(root, path, kind)
+    project = reading.project(node) if node is not None else Project(folder, path, kind)
     if errors := [entry for entry in reading.reader.problems if entry.severity == "error"]:
         lines = sorted(errors, key=lambda entry: (entry.line, entry.column))
         raise SettingsError("\n".join(problem.render(root) for problem in lines))
@@ -171,7 +174,7 @@ class _Reading:
         files = entries.get("context_files")
         http = entries.get("http")
         return Project(
-            root=self._tokens.root,
+            root=self._tokens.path.parent,
             path=self._tokens.path,
             kind=self._kind,
             settings=settings,

@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_agenteval.config.options import OPTIONS, Option
 from pytest_agenteval.errors import SettingsError
 
+_DEFAULT: Mapping[str, Any] = {option.attribute: option.default for option in OPTIONS}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every option's value. ``sources`` says per option where it came from."""
+    """Every option's value; without one, the default of the option table.
 
-    target: str | None = None
-    model: tuple[str, ...] = ()
-    select: tuple[str, ...] = ()
-    strict: bool = False
-    run: str = "always"
-    k: int | None = None
-    timeout: float = 300.0
-    concurrency: int = 1
-    retries: int = 2
-    budget: float | None = None
-    extract: str = "auto"
-    extract_model: str | None = None
-    judge_model: str | None = None
-    record: str | None = None
-    replay_wrap: bool = False
-    label: str | None = None
-    output: str | None = None
-    resume: bool = False
-    resume_from: str | None = None
-    dry_run: bool = False
-    changed: bool = False
-    fail_under: tuple[tuple[str, float], ...] = ()
-    baseline: str | None = None
-    baseline_test: str = "any"
-    summary: tuple[str, ...] = ()
-    html: str | None = None
-    validate: bool = False
-    files: tuple[str, ...] = ()
-    fixture: str = "agent"
-    databases: tuple[tuple[str, str], ...] = ()
-    sql_tools: tuple[str, ...] = ("execute_sql",)
-    sql_timeout: float = 60.0
-    sql_max_rows: int = 100_000
-    snapshot_limit: int = 2 * 1024**3
-    thread: bool = False
+    A field per option, so that types are checked; a test compares the two. ``sources`` says per option
+    where its value came from.
+    """
+
+    target: str | None = _DEFAULT["target"]
+    model: tuple[str, ...] = _DEFAULT["model"]
+    select: tuple[str, ...] = _DEFAULT["select"]
+    strict: bool = _DEFAULT["strict"]
+    run: str = _DEFAULT["run"]
+    k: int | None = _DEFAULT["k"]
+    timeout: float = _DEFAULT["timeout"]
+    concurrency: int = _DEFAULT["concurrency"]
+    retries: int = _DEFAULT["retries"]
+    budget: float | None = _DEFAULT["budget"]
+    extract: str = _DEFAULT["extract"]
+    extract_model: str | None = _DEFAULT["extract_model"]
+    judge_model: str | None = _DEFAULT["judge_model"]
+    record: str | None = _DEFAULT["record"]
+    replay_wrap: bool = _DEFAULT["replay_wrap"]
+    label: str | None = _DEFAULT["label"]
+    output: str | None = _DEFAULT["output"]
+    resume: bool = _DEFAULT["resume"]
+    resume_from: str | None = _DEFAULT["resume_from"]
+    dry_run: bool = _DEFAULT["dry_run"]
+    changed: bool = _DEFAULT["changed"]
+    fail_under: tuple[tuple[str, float], ...] = _DEFAULT["fail_under"]
+    baseline: str | None = _DEFAULT["baseline"]
+    baseline_test: str = _DEFAULT["baseline_test"]
+    unreviewed: str | None = _DEFAULT["unreviewed"]
+    summary: tuple[str, ...] = _DEFAULT["summary"]
+    html: str | None = _DEFAULT["html"]
+    validate: bool = _DEFAULT["validate"]
+    files: tuple[str, ...] = _DEFAULT["files"]
+    fixture: str = _DEFAULT["fixture"]
+    databases: tuple[tuple[str, str], ...] = _DEFAULT["databases"]
+    sql_tools: tuple[str, ...] = _DEFAULT["sql_tools"]
+    sql_timeout: float = _DEFAULT["sql_timeout"]
+    sql_max_rows: int = _DEFAULT["sql_max_rows"]
+    snapshot_limit: int = _DEFAULT["snapshot_limit"]
+    thread: bool = _DEFAULT["thread"]
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def source(self, name: str) -> str:
@@ -82,8 +89,7 @@ def resolve(
             problems.append(f"{shown}: {wrong[0] if wrong else given!r} is not {allowed}")
     if problems:
         raise SettingsError("\n".join(problems))
-    known = {entry.name for entry in fields(Settings)}
-    return Settings(**{k: v for k, v in values.items() if k in known}, sources=sources)
+    return Settings(**values, sources=sources)
 
 
 def _first_given(

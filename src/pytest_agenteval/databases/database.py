@@ -16,6 +16,7 @@ from pytest_agenteval.databases.sources import DatabaseSource, source_of
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
+from pytest_agenteval.types import DEFAULT_SNAPSHOT_LIMIT, DEFAULT_SQL_MAX_ROWS, DEFAULT_SQL_TIMEOUT
 
 
 class _Engine(Protocol):
@@ -51,9 +52,9 @@ class Databases:
         *,
         folder: Path,
         root: Path,
-        timeout: float = 60.0,
-        max_rows: int = 100_000,
-        snapshot_limit: int = 2 * 1024**3,
+        timeout: float = DEFAULT_SQL_TIMEOUT,
+        max_rows: int = DEFAULT_SQL_MAX_ROWS,
+        snapshot_limit: int = DEFAULT_SNAPSHOT_LIMIT,
         cached: bool = True,
         shared: bool | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ class CaseFiles:
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
-        self._read: set[str] = set()
+        self._read: dict[str, str] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -45,19 +45,23 @@ class CaseFiles:
         loaded = load_cases(
             path,
             checks=self.registry,
-            kind=claim.kind,
-            claimed=claim.strict,
-            root=context.root,
+            claim=claim,
+            hint=context.unread(path),
+            root=context.home,
             strict=context.settings.strict,
             databases=None if own_databases else names,
             marks=PYTEST_MARKS | set(marks),
             parse_comparison=parse,
         )
         if loaded.cases:
-            self._read.add(context.shown(path))
+            self._read[context.shown(path)] = "" if claim.speaks else claim.why
         return loaded
 
     @property
     def read(self) -> tuple[str, ...]:
         """The files with cases that were read so far; an agent must not see them."""
         return tuple(sorted(self._read))
+
+    def why(self, path: Path) -> str:
+        """Return why a file was taken for one of cases where nobody speaks of us ('': else)."""
+        return self._read.get(self._context.shown(path), "")

@@ -121,7 +121,7 @@ class CaseRunner:
             if self.case.database is not None or (self.case.isolate and not databases.names):
                 databases.get(self.case.database)
         except DatabaseError as error:
-            raise ReferenceFailed(str(error)) from error
+            raise ReferenceFailed(self._explained(error)) from error
         prepare_checks(self.case, self)
 
     @property
@@ -260,8 +260,15 @@ class CaseRunner:
             table = self.database.reference(sql)
             keys = outermost_order_by(sql, self.database.dialect) if self.ordered else ()
         except DatabaseError as error:
-            raise ReferenceFailed(str(error)) from error
+            raise ReferenceFailed(self._explained(error)) from error
         return Reference(table, sql, tuple(keys or ()))
+
+    def _explained(self, error: DatabaseError) -> str:
+        """Name the project file that nobody read where no database is known."""
+        known: Sequence[str] = ()
+        with suppress(DatabaseError):
+            known = self.databases.names
+        return str(error) if known else str(error) + self.context.unread(self.case.path)
 
     @property
     def ordered(self) -> bool:
@@ -359,8 +366,8 @@ class CaseRunner:
 
     @property
     def root(self) -> str:
-        """The root folder."""
-        return str(self.context.root)
+        """The project's folder."""
+        return str(self.context.home)
 
     @property
     def judge(self) -> ChatModel | None:
@@ -405,4 +412,4 @@ class CaseRunner:
         """The object behind ``pkg.mod:name``."""
         from pytest_agenteval.support.importing import load_object
 
-        return load_object(reference, self.context.root)
+        return load_object(reference, self.context.home)

@@ -56,6 +56,25 @@ class CaseSettings:
         own = None if self.settings.source("k") == "command line" else case.k
         return own or self.settings.k or 1, case.pass_rule or PassRule()
 
+    def is_reviewed(self, case: Case) -> bool | None:
+        """Whether a person approved the case as it is; ``None``: it does not say."""
+        from pytest_agenteval.cases.review import review_state
+
+        state = review_state(case)
+        return None if state == "unknown" else state == "approved"
+
+    def is_quarantined(self, case: Case) -> bool:
+        """Whether the case's verdict counts nowhere: nobody approved it (``agenteval_unreviewed``).
+
+        Without the setting that holds for cases that ``import``, ``add`` or ``draft`` wrote.
+        """
+        from pytest_agenteval.cases.review import is_made
+
+        if self.is_reviewed(case) is not False:
+            return False
+        setting = self.settings.unreviewed
+        return is_made(case) if setting is None else setting == "quarantine"
+
     @property
     def gated(self) -> bool:
         """Whether gates decide about failed cases (results.md, Exit codes and gates)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.config.project_folder import claim_rules, unread_note
 from pytest_agenteval.config.settings import Settings
 from pytest_agenteval.engine.case_settings import CaseSettings
 from pytest_agenteval.engine.process import Process
@@ -17,17 +17,10 @@ from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.redaction import Redactor
 
 if TYPE_CHECKING:
+    from pytest_agenteval.cases.discovery import ClaimRules
     from pytest_agenteval.cases.model import Case
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.config.project_file import Project
-
-
-def environment_redactor(project: Project) -> Redactor:
-    """Return a redactor that knows the secrets of the environment and of the project file."""
-    redactor = Redactor()
-    redactor.add_environment(os.environ)
-    project.secrets.listen(redactor.add_named)
-    return redactor
 
 
 def no_checks(registry: Registry) -> None:
@@ -38,7 +31,8 @@ def no_checks(registry: Registry) -> None:
 class RunContext:
     """Where a run works, with which settings, as which process.
 
-    ``register`` lets plugins add checks to the registry.
+    ``root`` is pytest's rootdir. ``register`` lets plugins add checks to the registry. ``speaks``:
+    something in the project is ours (``discovery.ClaimRules``).
     """
 
     root: Path
@@ -47,6 +41,7 @@ class RunContext:
     process: Process
     redactor: Redactor
     register: Callable[[Registry], object] = no_checks
+    speaks: bool = True
     choices: CaseSettings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +56,21 @@ class RunContext:
     @property
     def output(self) -> Path:
         """Where results go."""
-        return output_folder(self.root, self.settings.output)
+        return output_folder(self.root, self.settings.output, self.home)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the project file, rootdir where there is none: what is named there lies below it."""
+        return self.project.root
+
+    @property
+    def claims(self) -> ClaimRules:
+        """Which files are cases."""
+        return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
+
+    def unread(self, path: Path) -> str:
+        """Say that another project file lies nearer to a case than the one of this run ('': none does)."""
+        return unread_note(path, self.root, self.home)
 
     def shown(self, path: Path) -> str:
         """Return a path as reports show it: relative to rootdir where it lies below."""
@@ -76,7 +85,7 @@ class RunContext:
             nodeid=nodeid,
             path=self.shown(case.path),
             name=case.name,
-            model=model or self.settings.target or self.settings.fixture,
+            model=model or self.redactor.text(self.settings.target or self.settings.fixture),
             k=k,
             pass_rule=rule,
             case_hash=case.case_hash,
@@ -88,4 +97,7 @@ class RunContext:
             owner=case.owner,
             outcome=case.outcome,
             xfail=xfail.reason if xfail is not None and expected else None,
+            reviewed=self.choices.is_reviewed(case),
+            known=case.metadata.get("known") is True,
+            quarantined=self.choices.is_quarantined(case),
         )

@@ -93,8 +93,9 @@ def nodeid_of(row: Row) -> str:
 
 
 def _run(place: Path, scratch: Path) -> Run:
+    from pytest_agenteval.config.known_secrets import redactor_of
     from pytest_agenteval.config.location import find_place
-    from pytest_agenteval.engine.context import RunContext, environment_redactor
+    from pytest_agenteval.engine.context import RunContext
     from pytest_agenteval.engine.process import Process
     from pytest_agenteval.engine.run import Run
 
@@ -107,7 +108,8 @@ def _run(place: Path, scratch: Path) -> Run:
             settings=settings,
             project=found.project,
             process=Process("rescore", "rescore", now),
-            redactor=environment_redactor(found.project),
+            redactor=redactor_of(found.project, settings),
+            speaks=found.speaks,
         )
     )
 
@@ -155,7 +157,7 @@ class _Rescorer:
             place = self.run.context.root / path
             if not place.is_file():
                 raise NotRescorable(f"{path} is gone")
-            claimed = claim(place, root=self.run.context.root, named=True)
+            claimed = claim(place, self.run.context.claims, named=True)
             if claimed is None:
                 raise NotRescorable(f"{path} is no case file")
             loaded = self.run.files.load(place, claim=claimed, own_databases=True, marks=())
@@ -172,7 +174,7 @@ class _Rescorer:
             from pytest_agenteval.cases.discovery import find
 
             context = self.run.context
-            files = find([context.root], root=context.root, globs=context.settings.files)
+            files = find([context.home], context.claims)
             paths = [path.relative_to(context.root).as_posix() for path, _ in files]
             cases = [case for path in paths for case in self._cases(path).values()]
             count = Counter(case.name for case in cases)
@@ -195,6 +197,8 @@ class _Rescorer:
 def _whole_or_raise(entry: Mapping[str, Any]) -> None:
     """Refuse what was cut: part of the rows would be judged as if it were all."""
     details = entry.get("details") or {}
+    if masked := details.get("masked"):
+        raise NotRescorable("1 value was masked" if masked == 1 else f"{masked:,} values were masked")
     for rows in (details.get("cut") or {}).values():
         raise NotRescorable(f"{rows:,} rows were cut to 1,000")
     for name in ("expected_table", "actual_table"):

@@ -103,7 +103,8 @@ class Run:
             return adapt(fixture, place, self.context.root)
         target = target or settings.target
         if target is None:
-            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture))
+            hint = self.context.unread(case.path) + self.files.why(case.path)
+            raise AgentFailed(NO_AGENT.format(fixture=settings.fixture) + hint)
         with self.resources.lock:
             if target not in self._agents:
                 self._agents[target] = make_agent(target, self.agent_context)
@@ -116,7 +117,7 @@ class Run:
 
         context = self.context
         return AgentContext(
-            root=context.root,
+            root=context.home,
             settings=context.settings,
             redactor=context.redactor,
             project=context.project,
@@ -135,7 +136,7 @@ class Run:
         from pytest_agenteval.agents.base import AgentContext
         from pytest_agenteval.agents.kinds.nao import login_for_workers
 
-        context = AgentContext(root=self.context.root, settings=settings, redactor=self.context.redactor)
+        context = AgentContext(root=self.context.home, settings=settings, redactor=self.context.redactor)
         return login_for_workers(settings.target, context)
 
     # -- databases, own models, budgets -----------------------------------------------------
@@ -278,7 +279,7 @@ class Run:
         """This process's journal."""
         process = self.context.process
         folder = self.folder() if process.local else None
-        journal = Journal(folder, process.name, redact=self.context.redactor.text)
+        journal = Journal(folder, process.name, redactor=self.context.redactor)
         self.resources.add(journal.close)
         return journal
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_agenteval.table import Column, Table
-from pytest_agenteval.types import Answer, Statement, ToolCall, UnreadCall
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, Statement, ToolCall, UnreadCall
 
 METRIC_TOOLS = ("query_metrics",)
 """Tools whose result is a table that no statement stands behind."""
@@ -21,14 +21,14 @@ _LOOKED_AT = 10_000
 """Characters of a text that decide whether it is SQL."""
 
 _SQL = re.compile(
-    r"""(?: \s | \( | ```(?:sql)? | --[^\n]*\n | /\*.*?\*/ )*
+    r"""(?: \s | \( | ```(?:sql)? | --[^\n]*\n | (?>/\*.*?\*/) )*+
     (?: select\b.*\bfrom\b | select\s+(?:[*'] | [\w.]+\s*\( | \d[\d.]*\s*(?:$|[;,*/+-]|as\b))
       | with\s+(?:recursive\s+)?["\w]+\s*(?:\([^)]*\)\s*)?as\s+(?:(?:not\s+)?materialized\s*)?\(
       | (?:insert(?:\s+or\s+\w+)?|replace|merge)\s+(?:into|overwrite)\b | attach\s+(?:database\s+)?'
       | pragma\s+\w+\s*[=(;] | call\s+[\w.]+\s*\( | update\b.*\bset\b | delete\s+from\b
       | (?:drop|alter|create|truncate)\s+(?:or\s+replace\s+|temp(?:orary)?\s+|unique\s+|materialized\s+)*
         (?:table|view|schema|database|index|sequence|function|role|user)\b
-      | truncate\s+[\w."]+\s*;?\s*$ | (?:grant|revoke)\b.*\bon\b.*\b(?:to|from)\b
+      | truncate\s+[\w."]+\s*;?\s*$ | (?:grant|revoke)\b(?>.*?\bon\b).*\b(?:to|from)\b
       | copy\b.*\b(?:from|to)\s+(?:'|stdin|stdout|program)
     )""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
@@ -47,7 +47,7 @@ class Query:
     turn: int = 0
 
 
-def executed_queries(answer: Answer, sql_tools: Sequence[str] = ("execute_sql",)) -> tuple[Query, ...]:
+def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS) -> tuple[Query, ...]:
     """The queries among the tool calls of ``answer`` whose status is ok, in order.
 
     A call is a query when its tool is one of ``sql_tools``, or when its arguments hold ``sql_query`` or

@@ -13,7 +13,14 @@ from pytest_agenteval.errors import AgentFailed, BudgetSpent, DatabaseError, Ext
 from pytest_agenteval.extraction.executed_queries import Query
 from pytest_agenteval.extraction.sandbox import Sandbox
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, ChatModel, Extraction, Usage
+from pytest_agenteval.types import (
+    DEFAULT_SQL_MAX_ROWS,
+    DEFAULT_SQL_TIMEOUT,
+    Answer,
+    ChatModel,
+    Extraction,
+    Usage,
+)
 
 _SAMPLE_ROWS = 3
 _SAMPLE_CELL = 200
@@ -45,8 +52,8 @@ could not be answered."""
 class ExtractionLimits:
     """Seconds and rows of the written query; ``deadline`` (``time.monotonic()``) of the model calls."""
 
-    timeout: float = 60.0
-    max_rows: int = 100_000
+    timeout: float = DEFAULT_SQL_TIMEOUT
+    max_rows: int = DEFAULT_SQL_MAX_ROWS
     deadline: float | None = None
     max_tokens: int = 4096
 

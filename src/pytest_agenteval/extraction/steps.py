@@ -9,7 +9,7 @@ from pytest_agenteval.extraction.executed_queries import Query, executed_queries
 from pytest_agenteval.extraction.model_extraction import ExtractionLimits, by_json, by_query
 from pytest_agenteval.support.column_names import covers
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, ChatModel, Extraction
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, ChatModel, Extraction
 
 NOTHING = Extraction(None, "none")
 """The agent gave no data: ``no data returned``."""
@@ -21,7 +21,7 @@ def extract(
     mode: str = "auto",
     expected_columns: Sequence[str] | None = None,
     question: str = "",
-    sql_tools: Sequence[str] = ("execute_sql",),
+    sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS,
     model: ChatModel | None = None,
     limits: ExtractionLimits | None = None,
     aliases: Mapping[str, Sequence[str]] | None = None,

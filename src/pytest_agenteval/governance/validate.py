@@ -88,6 +88,7 @@ def _missing_files(governance: Governance) -> Iterator[Problem]:
 
 def _cases(governance: Governance) -> Iterator[Problem]:
     """What is wrong with the cases of the bundles, as pytest says it when it collects them."""
+    from pytest_agenteval.cases.discovery import FileClaim
     from pytest_agenteval.cases.loader import load_cases
     from pytest_agenteval.checks.registry import default_registry
 
@@ -95,7 +96,7 @@ def _cases(governance: Governance) -> Iterator[Problem]:
     for bundle in governance.bundles:
         path = bundle.section.reader.path
         if path not in broken:
-            yield from load_cases(path, checks=default_registry(), kind="dataset").problems
+            yield from load_cases(path, checks=default_registry(), claim=FileClaim("dataset", True)).problems
 
 
 def _bundles(governance: Governance, databases: list[str] | None) -> Iterator[Problem]:

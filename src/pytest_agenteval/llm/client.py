@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed, SettingsError
@@ -210,10 +211,10 @@ def json_part(text: str) -> str:
         bare = fenced.group(1).strip()
     if _is_json(bare):
         return bare
-    for start in re.finditer(r"[{\[]", bare):
+    for start in islice(re.finditer(r"[{\[]", bare), 50):
         try:
             _, end = json.JSONDecoder().raw_decode(bare, start.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return bare[start.start() : end]
     return bare
@@ -222,6 +223,6 @@ def json_part(text: str) -> str:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

@@ -20,7 +20,7 @@ from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.http_response import HttpResponse, retry_after
 from pytest_agenteval.llm.rate_limiter import RateLimiter, RateLimiters
 from pytest_agenteval.support.redaction import bare_url
-from pytest_agenteval.types import Answer, HttpAttempt
+from pytest_agenteval.types import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Answer, HttpAttempt
 
 if TYPE_CHECKING:
     import httpx
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 RETRIED = frozenset({429, 500, 502, 503, 529})
 SLOWED = frozenset({429, 529})
-DEFAULT_TIMEOUT = 300.0  # seconds for a call that brings no deadline
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 LARGEST_BODY = 512 * 1024**2
@@ -69,7 +68,7 @@ class HttpClient:
     def __init__(
         self,
         *,
-        retries: int = 2,
+        retries: int = DEFAULT_RETRIES,
         redact: Callable[[str], str] = str,
         first_pause: float = FIRST_PAUSE,
         limiters: RateLimiters | None = None,
@@ -97,7 +96,7 @@ class HttpClient:
         """One call: the answer, whatever its status, after the retries that its status allows.
 
         ``service`` names the other side in messages (``nao server``). ``deadline`` is a
-        ``time.monotonic()`` value and covers every try and pause; without one 300 seconds hold.
+        ``time.monotonic()`` value and covers every try and pause; without one ``DEFAULT_TIMEOUT`` holds.
         Raises ``AgentTimeout`` at the deadline and ``AgentFailed`` when no whole answer came; both
         carry the tries in ``answer.wire_attempts``.
         """

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.controller import ControllerPlugin
-from pytest_agenteval.plugin.items import case_of, has_cases, session_state
+from pytest_agenteval.plugin.items import case_of, has_cases, model_of, session_state
+from pytest_agenteval.plugin.notes import send_notes
 from pytest_agenteval.plugin.options import add_options, check_settings, close_run, given, stderr_descriptor
+from pytest_agenteval.plugin.warning_masks import WarningMasks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,13 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.collectonly = True
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ControllerPlugin(config), "agenteval-live")
+    config.pluginmanager.register(WarningMasks(config), "agenteval-warnings")
     check_settings(config)
 
 
 @pytest.fixture
 def agenteval_model(request: pytest.FixtureRequest) -> str | None:
-    """The model this case runs with (``provider:model``)."""
-    return getattr(request, "param", None)
+    """Give the model this case runs with (``provider:model``)."""
+    return model_of(request.node)
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item per model."""
+    """Make one item per model where a fixture of the case is parametrized, too."""
     if "agenteval_model" in metafunc.fixturenames:
         from pytest_agenteval.plugin.collection import parametrize_models
 
@@ -108,6 +111,12 @@ def pytest_runtest_makereport(
 
         finish_report(item, call, report)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the controller what a worker has noticed."""
+    send_notes(session.config)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,7 +1,8 @@
-"""Case files into pytest items: one test function per case, parametrized by model.
+"""Case files into pytest items: one test function per case and model.
 
-A case file is a ``pytest.Module`` with one synthetic function per case. It is the one approach in
-which fixtures of every scope, parametrized and async ones included, work on pytest 8.4 to 9.2.
+A case file is a ``pytest.Module`` with one synthetic function per case and model. It is the one approach
+in which fixtures of every scope, parametrized and async ones included, work on pytest 8.4 to 9.2. Models
+are no parameters: editors and other tools take an item with a ``callspec`` for one of a ``.py`` file.
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 import inspect
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.items import AgentEvalWarning, CaseFailed, case_of, session_state
-from pytest_agenteval.plugin.options import run_of
+from pytest_agenteval.config.project_folder import claim_rules, project_folder
+from pytest_agenteval.plugin.items import AgentEvalWarning, CaseFailed, case_of, model_of, session_state
+from pytest_agenteval.plugin.notes import add_note
+from pytest_agenteval.plugin.options import home_of, run_of, speaks_of_us
+from pytest_agenteval.support.files import shown_path
 
 if TYPE_CHECKING:
-    from pytest_agenteval.cases.discovery import FileClaim
+    from pytest_agenteval.cases.discovery import ClaimRules, FileClaim
     from pytest_agenteval.cases.model import Case, Mark, Xfail
     from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.errors import Problem
 
 
 def _template(request: pytest.FixtureRequest, **fixtures: Any) -> None:
@@ -31,63 +36,107 @@ def _template(request: pytest.FixtureRequest, **fixtures: Any) -> None:
 
 
 class CaseFile(pytest.Module):
-    """A YAML file of cases. ``cases`` maps pytest ids to cases once it is collected."""
+    """A YAML file of cases.
 
-    cases: dict[str, Case]
+    ``cases`` maps the names of its functions (a pytest id, with the model in brackets) to case and
+    model once the file is collected.
+    """
+
+    cases: dict[str, tuple[Case, str | None]]
     claim: FileClaim
 
     def _getobj(self) -> types.ModuleType:
-        """The synthetic module the functions of this file live in."""
+        """Return the synthetic module the functions of this file live in."""
         return types.ModuleType(self.path.stem)
 
     def istestfunction(self, obj: object, name: str) -> bool:
-        """Every function we put into the module is a test, whatever its name."""
+        """Take every function we put into the module for a test, whatever its name."""
         return True
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """One item per case and model. Raises ``CollectError`` with every problem of the file."""
+        """Make one item per case and model. Raises ``CollectError`` with every problem of the file."""
         run = run_of(self.config)
         session_state(self.config).has_cases = True
         own = self.has_fixture("agenteval_databases")
         loaded = run.files.load(self.path, claim=self.claim, own_databases=own, marks=registered(self.config))
-        self.cases = {case.id: case for case in loaded.cases}
+        self.cases = {}
         errors = [problem for problem in loaded.problems if problem.severity == "error"]
+        errors += self._warn(loaded.warnings, run) if not errors else []
         if errors:
             raise self.CollectError("\n".join(problem.render(self.config.rootpath) for problem in errors))
-        for problem in loaded.problems:
-            text = problem.render(self.config.rootpath)
-            warnings.warn_explicit(AgentEvalWarning(text), None, str(problem.path), problem.line)
         for case in loaded.cases:
-            yield from self._items(case, run)
+            names = ["request", *self._fixture_names(case, run)]
+            if self._is_parametrized(names[1:]):
+                # pytest combines the parameters, in the order it has for them
+                yield from self._items(case, None, [*names, "agenteval_model"])
+                continue
+            for model in self.models_of(case, run):
+                yield from self._items(case, model, names)
 
-    def _items(self, case: Case, run: Run) -> Iterable[pytest.Item | pytest.Collector]:
-        function = self._function(case, run)
-        setattr(self.obj, case.id, function)
-        made = self.ihook.pytest_pycollect_makeitem(collector=self, name=case.id, obj=function)
+    def _warn(self, problems: Sequence[Problem], run: Run) -> list[Problem]:
+        """Show warnings; returns those that the warning filters make errors.
+
+        What a file of somebody else brings is no warning of Python's: ``error`` would stop his suite.
+        """
+        raised = []
+        ours = self.claim.speaks or self.has_fixture(run.context.settings.fixture)
+        for problem in problems:
+            text = problem.render(self.config.rootpath)
+            if not ours:
+                add_note(self.config, "warnings", text)
+                continue
+            try:
+                warnings.warn_explicit(AgentEvalWarning(text), None, str(problem.path), problem.line)
+            except AgentEvalWarning:
+                raised.append(problem)
+        return raised
+
+    def models_of(self, case: Case, run: Run) -> Sequence[str | None]:
+        """Return the models a case runs with; one ``None`` where there is none."""
+        return run.context.choices.models_of(
+            case, fixture=self.has_fixture(run.context.settings.fixture)
+        ) or (None,)
+
+    def _is_parametrized(self, names: Iterable[str], seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a fixture, or one that it uses, has parameters of its own."""
+        for name in names:
+            defined = () if name in seen else self._definitions(name)
+            if defined and (
+                getattr(defined[-1], "params", None) is not None
+                or self._is_parametrized(defined[-1].argnames, seen | {name})
+            ):
+                return True
+        return False
+
+    def _items(
+        self, case: Case, model: str | None, names: Sequence[str]
+    ) -> Iterable[pytest.Item | pytest.Collector]:
+        name = case.id if model is None else f"{case.id}[{model}]"
+        self.cases[name] = (case, model)
+        function = self._function(name, case, model, names)
+        setattr(self.obj, name, function)
+        made = self.ihook.pytest_pycollect_makeitem(collector=self, name=name, obj=function)
         for item in made if isinstance(made, list) else [made]:
             if isinstance(item, pytest.Item):
                 item.extra_keyword_matches.add(case.name)
             yield item
 
-    def _function(self, case: Case, run: Run) -> types.FunctionType:
-        """A function that asks for the case's fixtures and sits, for reports, in the YAML file."""
+    def _function(self, name: str, case: Case, model: str | None, names: Sequence[str]) -> types.FunctionType:
+        """Make a function that asks for the case's fixtures and sits, for reports, in the YAML file."""
         code = _template.__code__.replace(
-            co_filename=str(self.path), co_firstlineno=case.line, co_name=case.id, co_qualname=case.id
+            co_filename=str(self.path), co_firstlineno=case.line, co_name=name, co_qualname=name
         )
-        function = types.FunctionType(code, _template.__globals__, case.id)
+        function = types.FunctionType(code, _template.__globals__, name)
         function.__module__ = self.obj.__name__
-        names = ["request", *self._fixture_names(case, run)]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
         function.__signature__ = signature  # type: ignore[attr-defined]
-        for mark in self._marks(case):
+        for mark in self._marks(case, model):
             function = mark(function)
         return function
 
     def _fixture_names(self, case: Case, run: Run) -> list[str]:
         wanted = [*case.setup]
-        if run.context.choices.models_of(case, fixture=self.has_fixture(run.context.settings.fixture)):
-            wanted.append("agenteval_model")
         if case.isolate:
             wanted.append("agenteval_isolated_databases")
         if run.context.choices.target_of(case) is None and self.has_fixture(run.context.settings.fixture):
@@ -98,10 +147,14 @@ class CaseFile(pytest.Module):
 
     def has_fixture(self, name: str) -> bool:
         """Whether a fixture of this name is visible to the cases of this file."""
-        manager = getattr(self.session, "_fixturemanager", None)
-        return bool(manager and manager.getfixturedefs(name, self))
+        return bool(self._definitions(name))
 
-    def _marks(self, case: Case) -> Iterator[pytest.MarkDecorator]:
+    def _definitions(self, name: str) -> Sequence[Any]:
+        manager = getattr(self.session, "_fixturemanager", None)
+        return (manager.getfixturedefs(name, self) if manager is not None else None) or ()
+
+    def _marks(self, case: Case, model: str | None) -> Iterator[pytest.MarkDecorator]:
+        context = run_of(self.config).context
         yield pytest.mark.agenteval
         for tag in case.tags:
             self.config.addinivalue_line("markers", f"{tag}: tag of agenteval cases")
@@ -110,7 +163,9 @@ class CaseFile(pytest.Module):
             yield _decorator(mark)
         if case.skip is not None:
             yield pytest.mark.skip(reason=case.skip)
-        if case.xfail is not None and case.xfail.models is None:
+        elif context.settings.unreviewed == "skip" and context.choices.is_reviewed(case) is False:
+            yield pytest.mark.skip(reason="nobody has approved this case (agenteval_unreviewed = skip)")
+        if case.xfail is not None and (case.xfail.models is None or model in case.xfail.models):
             yield expected_failure(case.xfail)
 
 
@@ -125,17 +180,31 @@ def expected_failure(xfail: Xfail) -> pytest.MarkDecorator:
 
 
 def collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
-    """A collector for ``file_path`` if it holds cases."""
-    from pytest_agenteval.cases.discovery import claim
+    """Make a collector for ``file_path`` if it holds cases."""
+    from pytest_agenteval.cases.discovery import claim, near_miss
 
     config = parent.config
-    globs = config.getini("agenteval_files") or ()
-    found = claim(file_path, root=config.rootpath, globs=globs, named=parent.session.isinitpath(file_path))
+    rules = claims_of(config, file_path)
+    found = claim(file_path, rules, named=parent.session.isinitpath(file_path))
     if found is None:
+        if (key := near_miss(file_path, rules)) is not None:
+            add_note(config, "near misses", f"{shown_path(file_path, config.rootpath)} has {key!r}")
         return None
     file: CaseFile = CaseFile.from_parent(parent, path=file_path)
     file.claim = found
     return file
+
+
+def claims_of(config: pytest.Config, path: Path) -> ClaimRules:
+    """Which files are cases in this project; a project file nearer to ``path`` speaks of us, too."""
+    state = session_state(config)
+    if state.claims is None:
+        globs = config.getini("agenteval_files") or ()
+        state.claims = claim_rules(config.rootpath, globs, speaks_of_us(config), home_of(config).file)
+    rules = state.claims
+    if not rules.speaks and (file := project_folder(path.parent, rules.root).file) is not None:
+        return claim_rules(rules.root, (), True, file)
+    return rules
 
 
 def registered(config: pytest.Config) -> list[str]:
@@ -145,17 +214,15 @@ def registered(config: pytest.Config) -> list[str]:
 
 
 def parametrize_models(metafunc: pytest.Metafunc) -> None:
-    """One item per model; an xfail for some models sits on their parameters."""
-    case = case_of(metafunc.definition)
-    if case is None or "agenteval_model" not in metafunc.fixturenames:
+    """Make one item per model; an xfail for some models sits on their parameters."""
+    case, file = case_of(metafunc.definition), metafunc.definition.parent
+    if case is None or not isinstance(file, CaseFile) or model_of(metafunc.definition) is not None:
         return
-    run = run_of(metafunc.config)
-    file = metafunc.definition.parent
-    assert isinstance(file, CaseFile)
-    models = run.context.choices.models_of(case, fixture=file.has_fixture(run.context.settings.fixture))
     params = []
+    models = file.models_of(case, run_of(metafunc.config))
     for model in models:
-        hit = case.xfail is not None and case.xfail.models is not None and model in case.xfail.models
-        marks = [expected_failure(case.xfail)] if hit and case.xfail else []
+        xfail = case.xfail if case.xfail is not None and model in (case.xfail.models or ()) else None
+        marks = [expected_failure(xfail)] if xfail is not None else []
         params.append(pytest.param(model, marks=marks, id=model))
-    metafunc.parametrize("agenteval_model", params, indirect=True)
+    if models != (None,):
+        metafunc.parametrize("agenteval_model", params, indirect=True)

@@ -7,6 +7,7 @@ here, so that terminal, JUnit and json-report never keep or transport more of ou
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.items import LINE_KEY, REPORT_KEY, has_cases, session_state
-from pytest_agenteval.plugin.options import given
+from pytest_agenteval.plugin.notes import note_lines, receive_notes
+from pytest_agenteval.plugin.options import given, home_of
 
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
@@ -119,8 +121,14 @@ class ControllerPlugin:
             "token": str(self.token),
             "login": self.login,
             "earlier": self._go_on(),
+            "home": os.path.relpath(home_of(self.config).path, self.config.rootpath),
         }
         node.workerinput["agenteval"] = json.dumps(facts)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what an xdist worker has noticed."""
+        receive_notes(self.config, node)
 
     def _go_on(self) -> str | None:
         """The run to go on with; its folder is taken over before a worker can."""
@@ -173,6 +181,8 @@ class ControllerPlugin:
             from pytest_agenteval.plugin.session_end import print_summary
 
             print_summary(terminalreporter, self.config, self.ending)
+        for line in note_lines(self.config):
+            terminalreporter.write_line(line, yellow=True)
         if self.unaware:
             from pytest_agenteval.plugin.model_warning import unaware_lines
 
@@ -183,8 +193,9 @@ class ControllerPlugin:
 def live_line(scalars: dict[str, Any], spent: float) -> str:
     """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
     from pytest_agenteval.reports.text import cost_text
+    from pytest_agenteval.support.text import one_line
 
-    parts = [" ".join(str(scalars["message"]).split())]
+    parts = [one_line(str(scalars["message"]))]
     if scalars.get("tokens") is not None:
         parts.append(f"{scalars['tokens']:,} tok")
     if scalars.get("cost") is not None:

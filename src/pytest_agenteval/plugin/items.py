@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from _pytest.outcomes import Failed
 
     from pytest_agenteval.agents.runtime.call_pool import CallPool, PoolReport
+    from pytest_agenteval.cases.discovery import ClaimRules
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.config.project_folder import ProjectFolder
     from pytest_agenteval.engine.case_runner import CaseRunner
     from pytest_agenteval.engine.run import Run
 
@@ -30,13 +32,17 @@ LINE_KEY = "agenteval_line"
 class SessionState:
     """What this process keeps for the whole session.
 
-    ``has_cases``: a case file was found. ``planned`` are the items that are to run. ``pool`` makes
-    overlapping calls; ``calls`` says what became of them once it has ended. ``stderr`` is a copy of the
-    descriptor, taken before pytest captures it.
+    ``home`` is the folder of the project file; ``claims`` says which files are cases; ``notes`` are
+    the lines to say at the end, by kind. ``has_cases``: a case file was found. ``planned`` are the items
+    that are to run. ``pool`` makes overlapping calls; ``calls`` says what became of them once it has ended.
+    ``stderr`` is a copy of the descriptor, taken before pytest captures it.
     """
 
     run: Run | None = None
     session: pytest.Session | None = None
+    home: ProjectFolder | None = None
+    claims: ClaimRules | None = None
+    notes: dict[str, dict[str, None]] = field(default_factory=dict)
     has_cases: bool = False
     planned: Sequence[pytest.Item] = ()
     pool: CallPool | None = None
@@ -51,7 +57,8 @@ class ItemState:
     ``scalars`` wait for the item's report. ``unaware`` is the place of an agent that cannot know its
     model. ``gated_text`` is the failure's text where a gate decides. ``isolated`` are the URLs of the
     running attempt's own copies. ``early`` is the case runner whose calls began before the item did;
-    ``reason_shown``: why they did not has been printed.
+    ``reason_shown``: why they did not has been printed. ``callspec`` is pytest's own record of its
+    parameters while the item does not show it.
     """
 
     scalars: dict[str, Any] | None = None
@@ -60,6 +67,7 @@ class ItemState:
     isolated: dict[str, str] = field(default_factory=dict)
     early: CaseRunner | None = None
     reason_shown: bool = False
+    callspec: Any = None
 
 
 _SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
@@ -96,14 +104,22 @@ class AgentEvalWarning(pytest.PytestWarning):
 
 def case_of(item: Any) -> Case | None:
     """Return the case behind an item (``None`` for an ordinary test)."""
-    cases = getattr(getattr(item, "parent", None), "cases", None)
-    return cases.get(getattr(item, "originalname", item.name)) if isinstance(cases, dict) else None
+    return _entry(item)[0]
 
 
-def model_of(item: pytest.Item) -> str | None:
-    """The model an item runs with, as parametrized."""
-    callspec = getattr(item, "callspec", None)
+def model_of(item: Any) -> str | None:
+    """Return the model an item runs with (``provider:model``; ``None`` without one)."""
+    model = _entry(item)[1]
+    if model is not None:
+        return model
+    callspec = getattr(item, "callspec", None) or item_state(item).callspec
     return callspec.params.get("agenteval_model") if callspec is not None else None
+
+
+def _entry(item: Any) -> tuple[Case | None, str | None]:
+    cases = getattr(getattr(item, "parent", None), "cases", None)
+    known = cases.get(getattr(item, "originalname", item.name)) if isinstance(cases, dict) else None
+    return known if isinstance(known, tuple) else (None, None)
 
 
 def our_items(items: Iterable[pytest.Item]) -> list[pytest.Item]:

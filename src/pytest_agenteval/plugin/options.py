@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.config.options import OPTIONS, Option
+from pytest_agenteval.config.project_folder import ProjectFolder, common_folder, project_folder
 from pytest_agenteval.plugin.items import session_state
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_agenteval.engine.run import Run
 
 _DEST = "agenteval_"
-PROJECT_FILES = ("agenteval.yaml", "nao_config.yaml", "dazense_config.yaml", "pda_config.yaml")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -102,14 +102,32 @@ def given(config: pytest.Config, attribute: str) -> Any:
 
 def check_settings(config: pytest.Config) -> None:
     """Refuse bad values before collection; where nothing of ours is set there is nothing to load."""
-    anything = (
-        any(value is not None for value in command_line(config).values())
-        or any(name.startswith("AGENTEVAL_") for name in os.environ)
-        or any(_is_set(config, option) for option in OPTIONS if "i" in option.places)
-        or any((config.rootpath / name).is_file() for name in PROJECT_FILES)
-    )
-    if anything:
+    if any(name.startswith("AGENTEVAL_") for name in os.environ) or speaks_of_us(config):
         run_of(config)
+
+
+def speaks_of_us(config: pytest.Config) -> bool:
+    """Whether an option, an ini key or a project file of ours is there (spec/cases.md)."""
+    return (
+        any(value is not None for value in command_line(config).values())
+        or any(_is_set(config, option) for option in OPTIONS if "i" in option.places)
+        or home_of(config).file is not None
+    )
+
+
+def home_of(config: pytest.Config) -> ProjectFolder:
+    """The folder of the project file that counts: nearest to what is collected, up to rootdir."""
+    state = session_state(config)
+    if state.home is None:
+        sent = getattr(config, "workerinput", {}).get("agenteval")
+        if sent is not None:
+            start = config.rootpath / json.loads(sent)["home"]
+        else:
+            here = config.invocation_params.dir
+            named = (os.path.abspath(here / word.partition("::")[0]) for word in config.args)
+            start = common_folder(map(Path, named), here)
+        state.home = project_folder(start, config.rootpath)
+    return state.home
 
 
 def _is_set(config: pytest.Config, option: Option) -> bool:
@@ -128,14 +146,15 @@ def run_of(config: pytest.Config) -> Run:
 
 
 def _new_run(config: pytest.Config) -> Run:
+    from pytest_agenteval.config.known_secrets import redactor_of
     from pytest_agenteval.config.project_file import find_project
-    from pytest_agenteval.engine.context import RunContext, environment_redactor
+    from pytest_agenteval.engine.context import RunContext
     from pytest_agenteval.engine.run import Run
     from pytest_agenteval.errors import AgentEvalError
 
     _check_root(config)
     try:
-        project = find_project(config.rootpath)
+        project = find_project(home_of(config).path, root=config.rootpath)
     except AgentEvalError as error:
         raise pytest.UsageError(str(error)) from None
     settings = read_settings(config, project.settings)
@@ -148,8 +167,9 @@ def _new_run(config: pytest.Config) -> Run:
             settings=settings,
             project=project,
             process=_process(config, settings),
-            redactor=environment_redactor(project),
+            redactor=redactor_of(project, settings),
             register=lambda registry: config.hook.pytest_agenteval_register(registry=registry),
+            speaks=speaks_of_us(config),
         ),
         on_stuck=functools.partial(leave_stuck, config),
         report=session_state(config).stderr,
@@ -224,8 +244,8 @@ def _check_target(config: pytest.Config, settings: Settings, project: Project) -
         return
     from pytest_agenteval.agents.target_check import target_fault
 
-    source = settings.source("target")
-    fault = target_fault(settings.target, project, root=config.rootpath, present=source == "command line")
+    source, home = settings.source("target"), home_of(config).path
+    fault = target_fault(settings.target, project, root=home, present=source == "command line")
     if fault is not None:
         key = "http" if fault.startswith("http") else "target"
         written = key in project.places and (key == "http" or source == "project")
@@ -240,7 +260,7 @@ def _look_at_earlier_results(config: pytest.Config, settings: Settings) -> None:
         from pytest_agenteval.results.journal.run_folder import output_folder
 
         live = config.pluginmanager.getplugin("agenteval-live")
-        live.left_out = left_out(output_folder(config.rootpath, settings.output))
+        live.left_out = left_out(output_folder(config.rootpath, settings.output, home_of(config).path))
 
 
 def _process(config: pytest.Config, settings: Settings) -> Process:
@@ -250,7 +270,7 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
     sent = getattr(config, "workerinput", {}).get("agenteval")
     if sent is None:
         live = config.pluginmanager.getplugin("agenteval-live")
-        return Process("main", live.run_id, live.stamp, earlier=_earlier(config.rootpath, settings))
+        return Process("main", live.run_id, live.stamp, earlier=_earlier(config, settings))
     facts = json.loads(sent)
     token = Path(facts["token"])
     local = token.is_file() and token.read_text(encoding="ascii") == facts["run_id"]
@@ -260,15 +280,16 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
     )
 
 
-def _earlier(root: Path, settings: Settings) -> str | None:
+def _earlier(config: pytest.Config, settings: Settings) -> str | None:
     """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
     from pytest_agenteval.errors import ResultsError
     from pytest_agenteval.results.journal.resume import find_earlier
     from pytest_agenteval.results.journal.run_folder import output_folder
 
+    root = config.rootpath
     if not settings.resume and settings.resume_from is None:
         return None
-    output = output_folder(root, settings.output)
+    output = output_folder(root, settings.output, home_of(config).path)
     try:
         # it is read here, before a case is asked; each process reads it once more when it is needed
         return str(find_earlier(settings.resume_from, output, root).path)

@@ -23,6 +23,10 @@ def plan(session: pytest.Session) -> None:
     items = our_items(session.items)
     state = session_state(session.config)
     state.planned, state.session = items, session
+    if any("callspec" in item.__dict__ for item in items):
+        from pytest_agenteval.plugin.callspecs import hide_callspecs
+
+        hide_callspecs(session.config, items)
     if session.config.pluginmanager.hasplugin("timeout"):
         for item in items:
             _limit(item, run_of(session.config))

@@ -182,7 +182,11 @@ def _raise_for_verdict(item: pytest.Item, run: Run, case: Case, result: CaseResu
     """Raise pytest's outcome for a verdict."""
     from pytest_agenteval.reports.failure import GATED, failure_text
 
-    expected = run.context.planned_item(case, item.nodeid, model_of(item)).xfail is not None
+    planned = run.context.planned_item(case, item.nodeid, model_of(item))
+    if planned.quarantined and result.verdict in ("passed", "failed", "error"):
+        why = fit(one_line(run.context.redactor.text(result.cause or result.message)), SHORT)
+        pytest.skip(f"quarantined: nobody has approved this case; it {_ended(result.verdict)}: {why}")
+    expected = planned.xfail is not None
     text = ""
     if result.verdict in ("failed", "error", "review"):
         text = run.context.redactor.text(failure_text(case, result, style=item.config.option.tbstyle))
@@ -197,6 +201,10 @@ def _raise_for_verdict(item: pytest.Item, run: Run, case: Case, result: CaseResu
         pytest.skip(f"to review: {result.message}")
     if result.verdict == "not_run":
         pytest.skip(f"not run: {result.message}")
+
+
+def _ended(verdict: str) -> str:
+    return "ended in an error" if verdict == "error" else verdict
 
 
 def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -245,7 +253,8 @@ def _set_user_properties(item: pytest.Item, report: pytest.TestReport, scalars: 
     keys = ("model", "tokens", "cost", "message", "verdict", "reason")
     properties = [(PREFIX + key, scalars[key]) for key in keys if scalars[key] is not None]
     others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
-    item.user_properties[:] = [*others, *properties]
+    mask = run_of(item.config).context.redactor.data
+    item.user_properties[:] = [(key, mask({key: value})[key]) for key, value in (*others, *properties)]
     report.user_properties = list(item.user_properties)
 
 

@@ -99,6 +99,7 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
         gates=gates,
         pytest_status=int(session.exitstatus),
         strict=run.context.settings.strict,
+        all_reviewed=run.context.settings.unreviewed == "fail",
     )
     session.exitstatus = ending.status
     write_summaries(document, run.context.settings.summary, os.environ, run.context.root)
@@ -189,8 +190,10 @@ def print_summary(reporter: Any, config: pytest.Config, ending: RunSummary) -> N
         reporter.write_line(ending.budget, yellow=True)
     if ending.calls:
         reporter.write_line(ending.calls, yellow=True)
-    for reason in ending.exit.reasons if ending.gated else ():
-        if not reason.startswith("--agent-"):  # a gate has a line of its own
+    for reason in ending.exit.reasons:
+        if reason.startswith("nobody has approved"):
+            reporter.write_line(f"agenteval_unreviewed = fail: {reason}", red=True)
+        elif ending.gated and not reason.startswith("--agent-"):  # a gate has a line of its own
             reporter.write_line(f"not tolerated by a gate: {reason}", red=True)
     if ending.exit.warning:
         reporter.write_line(ending.exit.warning, yellow=True)

@@ -39,10 +39,11 @@ def annotation_lines(document: Document, root: Path) -> Iterator[str]:
 
 def case_lines(path: Path) -> dict[str, int]:
     """Return name -> first line of each case in a file; empty where it cannot be read."""
+    from pytest_agenteval.cases.discovery import FileClaim
     from pytest_agenteval.cases.loader import load_cases
 
     try:
-        loaded = load_cases(path, checks=_AnyCheck(), claimed=False)
+        loaded = load_cases(path, checks=_AnyCheck(), claim=FileClaim("cases", False))
     except OSError:
         return {}
     return {case.name: case.line for case in loaded.cases}

@@ -84,7 +84,7 @@ def _failures(document: Document) -> Iterator[str]:
     """What differs in the first failed and errored cases, folded up."""
     several = len(document.header["by_model"]) > 1
     places = {id(row): number for number, row in enumerate(document.rows)}
-    wrong = [case for case in document.cases if case.verdict in ("failed", "error") and not case.xfailed]
+    wrong = [case for case in document.cases if case.status in ("failed", "error")]
     for case in wrong[:FAILURES]:
         entry = document.entry(places[id(case.deciding)])
         details = entry.get("details") or {}

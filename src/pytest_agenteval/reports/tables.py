@@ -18,6 +18,7 @@ STATUS = {
     "review": "review",
     "not_run": "not run",
     "xfailed": "xfail",
+    "quarantined": "quarant.",
 }
 STYLE = {"passed": "green", "failed": "red", "error": "red", "review": "yellow", "not_run": "yellow"}
 
@@ -44,12 +45,12 @@ class ReportTable:
 
 def status_of(case: CaseRow) -> str:
     """``passed``, ``FAILED``, ``ERROR``, ``review``, ``not run``, ``xfail``."""
-    return STATUS["xfailed" if case.xfailed else case.verdict]
+    return STATUS[case.status]
 
 
 def style_of(case: CaseRow) -> str:
     """The colour of a case's line."""
-    return "yellow" if case.xfailed else STYLE[case.verdict]
+    return "yellow" if not case.counts_in_rates else STYLE[case.verdict]
 
 
 def results_sheet(
@@ -200,7 +201,7 @@ def cell_text(case: CaseRow | None) -> str:
     if case is None:
         return "-"
     marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "xfailed": "x"}
-    mark = marks["xfailed" if case.xfailed else case.verdict]
+    mark = marks.get(case.status, "q")
     return f"{mark} {case.decision.passed}/{max(case.k, len(case.rows))}"
 
 

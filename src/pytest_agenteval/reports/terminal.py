@@ -112,6 +112,7 @@ def last_line(document: Document) -> StyledLine:
         ("not_run", "not run"),
         ("skipped", "skipped"),
         ("xfailed", "xfailed"),
+        ("quarantined", f"quarantined ({cases.get('quarantined_passed', 0)} passed)"),
     )
     counts = ", ".join(f"{cases[key]} {word}" for key, word in words if cases.get(key)) or "none"
     figures = [f"cases: {counts}"]

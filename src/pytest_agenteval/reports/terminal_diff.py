@@ -64,7 +64,7 @@ def _change(entry: CaseChange, several: bool) -> str:
 
 
 def _word(case: CaseRow | None) -> str:
-    return "" if case is None else "xfailed" if case.xfailed else case.verdict
+    return "" if case is None else case.status
 
 
 def _what_else(diff: RunDiff) -> Iterator[StyledLine]:

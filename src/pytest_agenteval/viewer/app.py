@@ -225,7 +225,7 @@ def attempt_page(viewer: Viewer, request: Request) -> Response:
     numbers = attempt_numbers(view.chosen)
     before, after = neighbours(numbers if number in numbers else attempt_numbers(view.lines), number)
     raw = json_text(entry, ROWS * 1000)
-    it = attempt_view(number, row, entry, rows=ROWS, raw=raw)
+    it = attempt_view(number, row, entry, rows=ROWS, raw=raw, sql_tools=document.sql_tools)
     overridden = read_overrides(listed.path).get(row_id(row))
     return viewer.page(
         "attempt.html",
@@ -359,7 +359,13 @@ def save(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     if not entry.get("turns") and not entry.get("prompt"):
         entry = {**entry, "prompt": form.get("prompt", "").strip()}
     name = form.get("name", "").strip() or None
-    draft = draft_of(entry, {"results": listed.path.name}, name, caution=caution_of(row))
+    draft = draft_of(
+        entry,
+        {"results": listed.path.name},
+        name,
+        caution=caution_of(row),
+        sql_tools=document.sql_tools,
+    )
     place, _ = save_case(case_folder(viewer.root, row.path), draft)
     shown = place.resolve().relative_to(viewer.root.resolve()).as_posix()
     target = f"{ServerLinks(listed.id).attempt(number)}?{urlencode({'saved': shown})}#save"

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.load import TOTALS, header_of_file, read_document
+from pytest_agenteval.results.document.masked import masked_document
 from pytest_agenteval.results.document.overrides import overrides_path, with_overrides
 from pytest_agenteval.results.document.totals import totals
 from pytest_agenteval.results.journal.run_folder import RunFolder
@@ -165,7 +166,7 @@ def _read(path: Path, progress: _Progress) -> Document:
     if not document.header.keys() >= TOTALS:  # ours, but not as we write them: count again
         header = {"timestamp": "", "started_at": None, **document.header, **totals(document.rows)}
         document = replace(document, header=header)
-    return with_overrides(document)
+    return masked_document(with_overrides(document))
 
 
 def _rows(task: _Task) -> int:

@@ -117,7 +117,10 @@ class Recorder:
 
     def record(self, task: Task, answer: Answer) -> None:
         """Write one line, secrets masked. Raises ``AgentFailed`` when the file cannot be written."""
-        line = dumps(self._redactor.data(recording_line(task, answer))) + "\n"
+        made = recording_line(task, answer)
+        said, masked = self._redactor.answer(made.pop("answer"))
+        made = {**self._redactor.data(made), "answer": said, **({"masked": masked} if masked else {})}
+        line = dumps(made) + "\n"
         try:
             with self._lock:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +217,12 @@ class ReplayAgent:
         found = attempts.get(number)
         if found is None:
             raise AgentFailed(self._missing(task, model, sorted(attempts)))
+        if masked := found.form.get("masked"):
+            values = "1 value was" if masked == 1 else f"{masked} values were"
+            raise AgentFailed(
+                f"{self._name}:{found.number}: not replayable: {values} masked as secrets when it was "
+                "recorded, so what would be judged is not what the agent said"
+            )
         try:
             return normalize(answer_from_fields(found.values()["answer"]), f"{self._name}:{found.number}")
         except (ValueError, TypeError, KeyError, AttributeError) as error:

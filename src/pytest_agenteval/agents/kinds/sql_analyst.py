@@ -39,8 +39,9 @@ You are a data analyst. Answer the user's question from the database (SQL dialec
 unrounded.
 - Then answer in one or two sentences. If the data cannot answer the question, say so plainly."""
 
-WRITTEN = re.compile(r"```(?:sql)?\s*(?:--.*\s*)*(?:select|with)\b", re.IGNORECASE)
-FENCES = re.compile(r"^```(?:json)?\s*|\s*```$")
+# what repeats is possessive: a line of dashes in a fence took longer than any deadline
+WRITTEN = re.compile(r"```(?:sql)?+\s*+(?:--[^\n]*+\s*+)*+(?:select|with)\b", re.IGNORECASE)
+FENCES = re.compile(r"^```(?:json)?\s*+|(?<!\s)\s*+```$")
 NOT_RUN = "That query has not been run. Call execute_sql with it, then answer."
 AGAIN = "You have made this very call before, and {outcome}"
 AGAIN_FAILED = "it will fail again. Write another query; describe_table tells which columns a table has."

@@ -13,6 +13,7 @@ from pytest_agenteval.support.json_codec import dumps, pack
 from pytest_agenteval.support.scalars import safe_str
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
+from pytest_agenteval.types import DEFAULT_SQL_TIMEOUT
 
 SHOWN_ROWS = 50
 SHOWN_CHARACTERS = 6_000
@@ -69,7 +70,9 @@ class ToolFailed(Exception):
 class SqlTools:
     """Runs tool calls on ``database``, within ``deadline`` (``time.monotonic()``)."""
 
-    def __init__(self, database: Database, deadline: float | None, limit: float = 60.0) -> None:
+    def __init__(
+        self, database: Database, deadline: float | None, limit: float = DEFAULT_SQL_TIMEOUT
+    ) -> None:
         self._database = database
         self._deadline = deadline
         self._limit = limit

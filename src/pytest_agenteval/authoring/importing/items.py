@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from pytest_agenteval.cases.review import reference_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +91,4 @@ def normalised(text: str) -> str:
 
 def taken(prompt: str, sql: Sequence[str]) -> str:
     """Return the SHA-256 of a prompt and its references."""
-    return hashlib.sha256("\0".join([prompt, *sql]).encode("utf-8", "surrogatepass")).hexdigest()
+    return reference_digest(prompt, sql)

@@ -125,7 +125,7 @@ def _score(text: str) -> tuple[float, str]:
 
 
 def _only_number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*\d*\.?\d+\s*", text) else None
+    return float(text) if re.fullmatch(r"\s*+(?:\d++(?:\.\d++)?+|\.\d++)\s*+", text) else None
 
 
 def _rationale(reply: Mapping[str, Any] | None) -> str:

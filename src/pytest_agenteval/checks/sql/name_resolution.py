@@ -12,6 +12,7 @@ from sqlglot.optimizer.scope import Scope
 
 from pytest_agenteval.checks.sql.locations import clause_of, path_of
 from pytest_agenteval.checks.sql.names import Node, Schema, columns_of, has_column, table_name
+from pytest_agenteval.support.patterns import PatternTooSlow, found
 
 ANY = "*"
 """Stands for the columns of a table whose columns are not known."""
@@ -127,7 +128,14 @@ def _matching(pattern: str) -> Callable[[str], bool]:
         compiled = re.compile(pattern)
     except re.error:
         return _any_column
-    return lambda name: name.startswith(ANY) or compiled.search(name) is not None
+
+    def matches(name: str) -> bool:
+        try:
+            return name.startswith(ANY) or found(compiled.pattern, name)
+        except PatternTooSlow:
+            return True
+
+    return matches
 
 
 def _is_whole_row(analysis: Analysis, scope: Scope, column: exp.Column) -> bool:

@@ -24,7 +24,7 @@ _ERA = 146_097
 """Days of 400 years, after which the calendar repeats."""
 
 _CLOCK = re.compile(r"([+-]?)([0-9]+):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?")
-_SPAN = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", re.IGNORECASE)
+_SPAN = re.compile(r"([+-]?(?<![0-9])[0-9]++(?:\.[0-9]++)?+)\s*+([a-z]++)", re.IGNORECASE)
 _ISO_SPAN = re.compile(
     r"(-?)P(?:(-?[\d.]+)Y)?(?:(-?[\d.]+)M)?(?:(-?[\d.]+)W)?(?:(-?[\d.]+)D)?"
     r"(?:T(?:(-?[\d.]+)H)?(?:(-?[\d.]+)M)?(?:(-?[\d.]+)S)?)?"

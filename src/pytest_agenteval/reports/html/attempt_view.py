@@ -13,9 +13,8 @@ from pytest_agenteval.reports.html.grids import Diff, Grid, diff_of, grid_of, ma
 from pytest_agenteval.results.document.load import answer_of, table_of
 from pytest_agenteval.results.document.rows import Row
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer, ToolCall
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, ToolCall
 
-SQL_TOOLS = ("execute_sql",)
 SOURCES = {
     "given": "handed over by the agent",
     "matched": "the last query whose columns cover the expected ones",
@@ -81,8 +80,19 @@ class AttemptView:
         return [(part, held[part]) for part in ("agent", "extraction", "judge") if held.get(part)]
 
 
-def attempt_view(number: int, row: Row, entry: Mapping[str, Any], *, rows: int, raw: str = "") -> AttemptView:
-    """The view of a results entry; tables are cut at ``rows`` rows. ``entry`` is used up by it."""
+def attempt_view(
+    number: int,
+    row: Row,
+    entry: Mapping[str, Any],
+    *,
+    rows: int,
+    raw: str = "",
+    sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS,
+) -> AttemptView:
+    """Return the view of a results entry; tables are cut at ``rows`` rows. ``entry`` is used up by it.
+
+    ``sql_tools`` are the tools whose calls are queries: ``Document.sql_tools``.
+    """
     details = entry.get("details") or {}
     expected, actual = _table(details, "expected_table"), _table(details, "actual_table")
     stored = entry.get("diff")
@@ -100,9 +110,9 @@ def attempt_view(number: int, row: Row, entry: Mapping[str, Any], *, rows: int, 
         expected=grid_of(expected, rows, _total(details, "expected_table"), marks_of(diff, "expected")),
         actual=grid_of(actual, rows, _total(details, "actual_table"), marks_of(diff, "actual")),
         reference_sql=_text(details.get("reference_sql")),
-        agent_sql=_agent_sql(answer, extraction.get("query") or details.get("verification_sql")),
+        agent_sql=_agent_sql(answer, extraction.get("query") or details.get("verification_sql"), sql_tools),
         source=source,
-        calls=[_call(call, rows) for call in (answer.tool_calls if answer else ())],
+        calls=[_call(call, rows, sql_tools) for call in (answer.tool_calls if answer else ())],
         conversation=details.get("conversation"),
         raw=raw,
         comparison=diff,
@@ -119,10 +129,10 @@ def _compared(expected: Table | None, actual: Table | None, row: Row) -> Mapping
     return compare(expected, actual).to_json()
 
 
-def agent_sql_of(entry: Mapping[str, Any]) -> str | None:
-    """The last statement that the agent ran (``None``: none that worked)."""
+def agent_sql_of(entry: Mapping[str, Any], sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS) -> str | None:
+    """Return the last statement that the agent ran and that worked, None if there is none."""
     extraction = entry.get("extraction") or {}
-    return _agent_sql(_answer(entry), extraction.get("query"))
+    return _agent_sql(_answer(entry), extraction.get("query"), sql_tools)
 
 
 def _answer(entry: Mapping[str, Any]) -> Answer | None:
@@ -151,17 +161,17 @@ def _text(value: Any) -> str | None:
     return str(value) if value else None
 
 
-def _agent_sql(answer: Answer | None, extracted: Any) -> str | None:
+def _agent_sql(answer: Answer | None, extracted: Any, sql_tools: Sequence[str]) -> str | None:
     """The statement whose rows were taken; nao's query over stored results stands for its last one."""
-    queries = executed_queries(answer, SQL_TOOLS) if answer else ()
+    queries = executed_queries(answer, sql_tools) if answer else ()
     ran = [query.sql for query in queries if query.sql]
     if isinstance(extracted, str) and extracted.strip() and (extracted in ran or not ran):
         return extracted
     return ran[-1] if ran else None
 
 
-def _call(call: ToolCall, rows: int) -> CallView:
-    sql = statement_of(call, SQL_TOOLS)
+def _call(call: ToolCall, rows: int, sql_tools: Sequence[str]) -> CallView:
+    sql = statement_of(call, sql_tools)
     args = call.args
     if sql is not None and isinstance(args, Mapping):
         args = {key: value for key, value in args.items() if value != sql}

@@ -135,7 +135,7 @@ def case_lines(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[CaseLine]:
 
 def _shows(case: CaseRow, different: bool) -> frozenset[str]:
     by_verdict = {"failed": "failures", "error": "errors", "passed": "passes", "review": "review"}
-    found = {"all", "expected" if case.xfailed else by_verdict.get(case.verdict, "all")}
+    found = {"all", "expected" if case.xfailed else by_verdict.get(case.status, "all")}
     return frozenset(found | ({"different"} if different else set()) | ({"flaky"} if case.flaky else set()))
 
 

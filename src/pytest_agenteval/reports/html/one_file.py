@@ -98,7 +98,7 @@ def _attempts(
     for number in sorted(shown):
         entry, row = view.document.entry(number - 1), rows[number - 1]
         raw = json_text(entry, RAW)
-        it = attempt_view(number, row, entry, rows=ROWS, raw=raw)
+        it = attempt_view(number, row, entry, rows=ROWS, raw=raw, sql_tools=view.document.sql_tools)
         yield it, siblings[number], *neighbours(shown, number), overrides.get(row_id(row))
 
 

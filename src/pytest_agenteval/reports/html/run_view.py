@@ -129,7 +129,7 @@ def cards_of(document: Document, every: Sequence[CaseRow]) -> list[FigureCard]:
     """Pass rate with its interval, counts of cases, tokens, cost, time, tool calls."""
     cases, summary = document.header["cases"], document.header["summary"]
     metrics = document.header["pass_metrics"]
-    ends = statistics.interval([case.counts for case in every if not case.xfailed])
+    ends = statistics.interval([case.counts for case in every if case.counts_in_rates])
     spread = f"95 % interval {100 * ends[0]:.0f} to {100 * ends[1]:.0f} %" if ends else ""
     cards = [
         FigureCard("Pass rate", rate_text(cases["pass_rate"]), spread, "main"),
@@ -181,7 +181,12 @@ def _aside(cases: dict[str, Any]) -> list[FigureCard]:
             "review" if cases["review"] else "",
         )
     ]
-    for key, name in (("not_run", "Not run"), ("skipped", "Skipped"), ("xfailed", "Expected failures")):
+    for key, name in (
+        ("not_run", "Not run"),
+        ("skipped", "Skipped"),
+        ("xfailed", "Expected failures"),
+        ("quarantined", "Quarantined"),
+    ):
         if cases.get(key):
             found.append(FigureCard(name, f"{cases[key]:,}", "", "review" if key == "not_run" else ""))
     return found

@@ -126,6 +126,8 @@ class _Matcher:
 
 
 def _change(old: CaseRow | None, new: CaseRow) -> CaseChange:
+    if new.quarantined:
+        return CaseChange("other", old, new, ("quarantined",))
     if old is None:
         return CaseChange("xfailed" if new.xfailed else "added", None, new)
     notes = []
@@ -153,6 +155,8 @@ def _kind(old: CaseRow, new: CaseRow) -> Change:
         return "xfailed"
     if old.verdict == new.verdict:
         return "unchanged"
+    if old.quarantined:
+        return "other"
     if (old.verdict, new.verdict) == ("passed", "failed"):
         return "regression"
     return "fix" if (old.verdict, new.verdict) == ("failed", "passed") else "other"
@@ -164,7 +168,7 @@ def _pairs(changes: Sequence[CaseChange]) -> list[tuple[CaseRow, CaseRow]]:
         (entry.old, entry.new)
         for entry in changes
         if entry.old and entry.new and entry.old.verdict in judged and entry.new.verdict in judged
-        if entry.change != "xfailed"
+        if entry.change != "xfailed" and entry.old.counts_in_rates and entry.new.counts_in_rates
     ]
 
 

@@ -47,7 +47,7 @@ def fail_under(cases: Sequence[CaseRow], gates: Sequence[tuple[str, float]]) -> 
 def _fail_under(cases: Sequence[CaseRow], scope: str, rate: float) -> Gate:
     name = f"--agent-fail-under {scope}={rate:g}" if scope else f"--agent-fail-under {rate:g}"
     own = [case for case in cases if _in_scope(case, scope)]
-    judged = [case for case in own if not case.xfailed and case.verdict in ("passed", "failed", "error")]
+    judged = [case for case in own if case.status in ("passed", "failed", "error")]
     if not judged:
         why = "no case was judged" if own or not scope else f"no case of {scope}"
         return Gate(name, False, f"{name}: {why}")
@@ -96,7 +96,7 @@ def against_baseline(baseline: Document | None, document: Document, *, significa
     """
     name = "--agent-baseline"
     if baseline is None:
-        failed = [case for case in document.cases if case.verdict == "failed" and not case.xfailed]
+        failed = [case for case in document.cases if case.status == "failed"]
         text = f"{name} last: no earlier results; {_named('fail', failed) or 'none fails'}"
         return Gate(name, not failed, text, _keys(failed))
     diff = diff_documents(baseline, document)
@@ -130,7 +130,7 @@ def new_failures(diff: RunDiff) -> list[CaseRow]:
 
 def _fails_anew(entry: CaseChange) -> bool:
     case = entry.new
-    if case is None or case.verdict != "failed" or case.xfailed:
+    if case is None or case.status != "failed":
         return False
     return entry.old is None or entry.old.verdict not in ("passed", "failed")
 
@@ -161,12 +161,13 @@ def exit_status(
     gates: Sequence[Gate] = (),
     pytest_status: int = 0,
     strict: bool = False,
+    all_reviewed: bool = False,
 ) -> ExitStatus:
     """The exit status of a run from its ``cases`` (document header), its gates and pytest's own status.
 
     pytest's status knows usage errors (4), broken files and interrupts (2), internal errors (3) and
-    failing ordinary tests (1); under gates a failed case is reported as xfailed, so it is 0 or 5 for
-    them. Rule: results.md, Exit codes and gates.
+    failing ordinary tests (1). ``all_reviewed`` is ``agenteval_unreviewed = fail``. Under gates a failed
+    case is reported as xfailed, so it is 0 or 5 for them. Rule: results.md, Exit codes and gates.
     """
     if pytest_status in (2, 3, 4):
         return ExitStatus(pytest_status)
@@ -175,15 +176,18 @@ def exit_status(
         words.insert(0, ("failed", "failed"))
     reasons = [f"{cases[key]} of {cases['total']} cases {word}" for key, word in words if cases[key]]
     reasons += [gate.text for gate in gates if not gate.holds]
+    if all_reviewed and cases.get("unreviewed"):
+        reasons.append(f"nobody has approved {cases['unreviewed']} of {cases['total']} cases")
     judged = cases["passed"] + cases["failed"] + cases["xfailed"]
-    ran = judged + cases["errors"] + cases["review"]
+    waiting = cases["review"] + cases.get("quarantined", 0)
+    ran = judged + cases["errors"] + waiting
     warning = ""
     if ran and not judged:
-        only_review = cases["review"] == ran
+        only_review = waiting == ran
         if strict or not only_review:
             reasons.append("nothing could be judged")
         else:
-            warning = f"nothing was judged: {cases['review']} to review"
+            warning = f"nothing was judged: {waiting} to review"
     if strict and cases["review"] and judged:
         reasons.append(f"{cases['review']} of {cases['total']} cases check nothing (--agent-strict)")
     if reasons:

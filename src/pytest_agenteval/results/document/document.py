@@ -15,6 +15,7 @@ from pytest_agenteval.results.journal.index import Index, JournalItem, index_fol
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.support.files import replacing
 from pytest_agenteval.support.json_codec import dumps, pack
+from pytest_agenteval.types import DEFAULT_SQL_TOOLS
 
 SCHEMA_VERSION = 1
 
@@ -48,6 +49,12 @@ class Document:
     def run(self) -> dict[str, Any]:
         """What is known of the run ({} for files of other programs)."""
         return self.header.get("run") or {}
+
+    @property
+    def sql_tools(self) -> tuple[str, ...]:
+        """The tools whose calls are queries: what the run was given, else the default."""
+        given = (self.run.get("config") or {}).get("sql_tools")
+        return tuple(map(str, given)) if isinstance(given, list) and given else DEFAULT_SQL_TOOLS
 
 
 def from_folder(folder: RunFolder) -> Document:

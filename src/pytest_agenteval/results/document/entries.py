@@ -54,6 +54,9 @@ def scalars_of(
         "k": item.k,
         "pass": item.pass_rule.text,
         "xfail": item.xfail,
+        "reviewed": item.reviewed,
+        "known": item.known,
+        "quarantined": item.quarantined,
         "rerun": rerun,
         "answered_at": answer["at"] if answer else None,
         "leak": head.get("leak"),
@@ -114,6 +117,8 @@ def _details(body: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
         "answer": said.get("answer") or {},
         "types": kinds,
     }
+    if masked := (body.get("masked") or 0) + (said.get("masked") or 0):
+        details["masked"] = masked
     cut = {**(said.get("cut") or {}), **_cut_tables(details)}
     return {**details, "cut": cut} if cut else details
 
@@ -189,7 +194,7 @@ def has_answer(details: Mapping[str, Any]) -> bool:
     )
 
 
-_SAID = ("response_text", "tool_calls", "conversation", "answer", "types", "cut")
+_SAID = ("response_text", "tool_calls", "conversation", "answer", "types", "cut", "masked")
 
 
 def _data(body: Mapping[str, Any], which: str, kinds: Mapping[str, str]) -> Any:

@@ -41,6 +41,10 @@ class Row:
     k: int = 1
     pass_rule: str = "all"
     xfail: str | None = None
+    owner: str | None = None
+    reviewed: bool | None = None
+    known: bool = False
+    quarantined: bool = False
     case_hash: str = ""
     ask_hash: str = ""
     reference_hash: str | None = None
@@ -85,6 +89,10 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         k=entry.get("k") or 1,
         pass_rule=str(entry.get("pass") or "all"),
         xfail=entry.get("xfail"),
+        owner=entry.get("owner"),
+        reviewed=entry.get("reviewed"),
+        known=bool(entry.get("known")),
+        quarantined=bool(entry.get("quarantined")),
         case_hash=entry.get("case_hash") or "",
         ask_hash=entry.get("ask_hash") or "",
         reference_hash=entry.get("reference_hash"),
@@ -126,6 +134,21 @@ class CaseRow:
     def xfailed(self) -> bool:
         """Failed, as the case itself says it would."""
         return self.verdict == "failed" and self.rows[0].xfail is not None
+
+    @property
+    def quarantined(self) -> bool:
+        """Whether the verdict counts nowhere: nobody has approved the case."""
+        return self.rows[0].quarantined and self.verdict in ("passed", "failed", "error")
+
+    @property
+    def counts_in_rates(self) -> bool:
+        """Whether the case belongs to pass rates and gates."""
+        return not self.xfailed and not self.quarantined
+
+    @property
+    def status(self) -> str:
+        """What counts and tables call the case: its verdict, ``xfailed`` or ``quarantined``."""
+        return "quarantined" if self.quarantined else "xfailed" if self.xfailed else self.verdict
 
     @property
     def flaky(self) -> bool:

@@ -30,8 +30,8 @@ def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
 
 
 def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
-    """Counts of cases (case x model) by verdict; ``xfailed`` are none of the others."""
-    count = Counter("xfailed" if case.xfailed else case.verdict for case in cases)
+    """Counts of cases (case x model) by verdict; ``xfailed`` and ``quarantined`` are none of the others."""
+    count = Counter(case.status for case in cases)
     return {
         "total": len(cases) + skipped,
         "passed": count["passed"],
@@ -41,14 +41,17 @@ def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
         "not_run": count["not_run"],
         "skipped": skipped,
         "xfailed": count["xfailed"],
+        "quarantined": count["quarantined"],
+        "unreviewed": sum(case.rows[0].reviewed is False for case in cases),
+        "quarantined_passed": sum(case.quarantined and case.verdict == "passed" for case in cases),
         "pass_rate": pass_rate(cases),
         "score": _mean(case.score for case in cases),
     }
 
 
 def pass_rate(cases: Iterable[CaseRow]) -> float | None:
-    """100 x passed / (passed + failed + errors), one decimal; expected failures are left out."""
-    count = Counter(case.verdict for case in cases if not case.xfailed)
+    """100 x passed / (passed + failed + errors), one decimal; expected failures and quarantine left out."""
+    count = Counter(case.verdict for case in cases if case.counts_in_rates)
     judged = count["passed"] + count["failed"] + count["error"]
     return round(100 * count["passed"] / judged, 1) if judged else None
 
@@ -85,7 +88,7 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
     entries = []
     for model in dict.fromkeys(row.model for row in rows):
         own = [case for case in cases if case.key[2] == model]
-        judged = [case for case in own if not case.xfailed]
+        judged = [case for case in own if case.counts_in_rates]
         figures = _figures([row for row in rows if row.model == model])
         spread = statistics.interval([case.counts for case in judged])
         entries.append(
@@ -149,7 +152,7 @@ def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
         for case in cases
     ]
     tests.sort(key=lambda test: (test["name"], test["model"], test["path"]))
-    judged = [case for case in cases if not case.xfailed]
+    judged = [case for case in cases if case.counts_in_rates]
     return {
         "k": max((case.k for case in cases), default=1),
         "k_cases": len(_asked_k_times(judged)),

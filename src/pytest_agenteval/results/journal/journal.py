@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,11 @@ from pytest_agenteval.results.journal.records import (
 )
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.support.json_codec import dumps, pack
+from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Attempt
 
-Redact = Callable[[str], str]
+TABLES = ("expected_table", "actual_table")
 BODY = ',"body":'
 UNANSWERED = ("agent", "timeout")
 """Stages of an error in which the agent has not answered."""
@@ -43,8 +44,8 @@ class Journal:
 
     ``process`` names the file (``main``, ``gw0``). With ``folder`` ``None`` (a worker on another
     machine) the lines are kept until :meth:`take_lines`, and the controller writes them with
-    :meth:`write_lines`; ``rerun_base`` is then the controller's folder's. ``redact`` takes secrets
-    out of a text. Writing raises ``JournalFailed`` when the disk refuses.
+    :meth:`write_lines`; ``rerun_base`` is then the controller's folder's. ``redactor`` takes secrets
+    out of what is written. Writing raises ``JournalFailed`` when the disk refuses.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class Journal:
         folder: RunFolder | None,
         process: str,
         *,
-        redact: Redact | None = None,
+        redactor: Redactor | None = None,
         rerun_base: int = 0,
     ) -> None:
         self.folder = folder
         self.process = process
         self.rerun_base = folder.rerun_base if folder else rerun_base
-        self._redact = redact
+        self._redactor = redactor
         self._lock = threading.Lock()
         self._file = JournalFile(folder.path, process) if folder else None
         self._kept: list[str] = []
@@ -179,7 +180,7 @@ class Journal:
         self._put([self._line(record)])
 
     def _line(self, record: dict[str, Any]) -> str:
-        return dumps(redacted(record, self._redact) if self._redact else record) + "\n"
+        return dumps(_without_secrets(record, self._redactor) if self._redactor else record) + "\n"
 
     def _put(self, lines: list[str]) -> None:
         with self._lock:
@@ -220,34 +221,22 @@ def head_of(line: str) -> dict[str, Any]:
     return found
 
 
-def redacted(value: Any, redact: Redact) -> Any:
-    """A plain value without secrets; one call of ``redact`` when there are none."""
-    texts: list[str] = []
-    _collect(value, texts)
-    joined = "\0".join(texts)
-    return value if redact(joined) == joined else _replace(value, redact)
-
-
-def _collect(value: Any, texts: list[str]) -> None:
-    if isinstance(value, str):
-        texts.append(value)
-    elif isinstance(value, dict):
-        texts.extend(value)
-        for entry in value.values():
-            _collect(entry, texts)
-    elif isinstance(value, list):
-        for entry in value:
-            _collect(entry, texts)
-
-
-def _replace(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {redact(key): _replace(entry, redact) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_replace(entry, redact) for entry in value]
-    return value
+def _without_secrets(record: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """A line's record; ``masked`` in its body counts the values that are no longer what was judged."""
+    body = record.get("body")
+    if body is None:
+        return dict(redactor.data(record))
+    made = {key: redactor.data(value) for key, value in record.items() if key != "body"}
+    if record["kind"] == "answer":
+        shown, count = redactor.answer(body)
+    else:
+        tables = [redactor.masked(body.get(name)) for name in TABLES]
+        shown = {
+            **redactor.data({k: v for k, v in body.items() if k not in TABLES}),
+            **dict(zip(TABLES, (t for t, _ in tables), strict=True)),
+        }
+        count = sum(number for _, number in tables)
+    return {**made, "body": {**shown, "masked": count} if count else shown}
 
 
 def _now() -> str:

@@ -30,6 +30,8 @@ class PlannedItem:
 
     ``model`` is never null: without models it is the target's name. ``xfail`` is the reason of an
     expected failure for this model (``None``: none). ``case_hash`` and ``ask_hash`` are the case's.
+    ``reviewed`` says whether a person approved the case (``None``: it does not say), ``known`` that the
+    agent is shown the question, ``quarantined`` that the verdict counts nowhere.
     """
 
     nodeid: str
@@ -47,6 +49,9 @@ class PlannedItem:
     owner: str | None = None
     outcome: Outcome = "answer"
     xfail: str | None = None
+    reviewed: bool | None = None
+    known: bool = False
+    quarantined: bool = False
 
 
 def planned_record(item: PlannedItem, index: int, at: str) -> dict[str, Any]:

@@ -216,7 +216,8 @@ def _journal_step(item: JournalItem, number: int) -> Step:
         return said is not None and bool((said.body().get("answer") or {}).get(FINISHED))
 
     def answer() -> Answer | None:
-        return None if said is None else answer_from(said.body())
+        body = {"masked": True} if said is None else said.body()
+        return None if body.get("masked") else answer_from(body)
 
     return replace(_step(row_of(scalars), item.source(number), answer, finished), entry=entry)
 
@@ -245,7 +246,8 @@ def _document_step(document: Document, index: int, planned: PlannedItem) -> Step
 
     def answer() -> Answer | None:
         details = entry().get("details") or {}
-        return None if details.get("cut") else answer_of(entry())  # part of the rows: another verdict
+        # part of the rows, or masked values: another verdict
+        return None if details.get("cut") or details.get("masked") else answer_of(entry())
 
     def finished() -> bool:
         details = entry().get("details") or {}

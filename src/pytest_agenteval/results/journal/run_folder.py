@@ -26,11 +26,16 @@ RERUNS = 1000
 """Rerun numbers of one generation; those of a resumed run are the later ones."""
 
 
-def output_folder(root: Path, setting: str | None = None) -> Path:
-    """Where results go: the setting (relative to ``root``), else ``tests/outputs``, else ``outputs``."""
+def output_folder(root: Path, setting: str | None = None, home: Path | None = None) -> Path:
+    """Return where results go: the setting, else ``tests/outputs``, else ``outputs``.
+
+    The setting is relative to ``root`` (pytest's rootdir), the others lie in ``home``, the folder of the
+    project file (default: ``root``).
+    """
     if setting:
         return root / setting
-    return root / "tests" / "outputs" if (root / "tests").is_dir() else root / "outputs"
+    home = root if home is None else home
+    return home / "tests" / "outputs" if (home / "tests").is_dir() else home / "outputs"
 
 
 @dataclass(frozen=True, slots=True)
