@@ -53,6 +53,7 @@ SYNTAX = {
     ),
     "a: [\n": ("2:1: ", "not YAML: while parsing a flow node did not find expected node content"),
     "prompt: x\n\nfoo\nsql: y\n": ("4:1: ", "could not find expected ':' (it began on line 3)"),
+    "- foo\nbar\nqux: x\n": ("3:1: ", "could not find expected ':' (it began on line 2)"),
     "foo\nbar: [\n": ("2:4: ", ""),
     "b: &\n": ("1:5: ", ""),
 }  # fmt: skip

@@ -166,22 +166,6 @@ def test_governance_cases_are_checked_too(project: Project) -> None:
     ]
 
 
-def test_checks_that_a_conftest_registers_are_left_to_pytest(project: Project) -> None:
-    project.write(
-        "tests/a.yml", "prompt: x\nassertions: [{type: mine}]\noutcome: refuse\nexpect: {called: f}\n"
-    )
-    project.write("tests/b.yml", "prompt: x\nassertions: [{type: rows, equls: 1}]\noutcome: refuse\n")
-    assert project.check()[0] == 1
-
-    project.write(".hidden/conftest.py", "")
-    project.write("conftest.py", "def pytest_agenteval_register(registry):\n    pass\n")
-    code, lines = project.check("tests/a.yml")
-    assert code == 0
-    assert "warning: unknown check type 'mine'" in lines[0]
-    assert lines[0].endswith("; a conftest.py registers checks, which only pytest knows")
-    assert project.check("tests/b.yml")[0] == 1
-
-
 def test_references_are_run_twice(shop: Project) -> None:
     shop.write("tests/a_good.yml", "prompt: x\nsql: SELECT count(*) AS n FROM orders\n")
     shop.write("tests/b_broken.yml", "prompt: x\nsql: SELECT n FROM nowhere\n")

@@ -7,7 +7,7 @@ none of them (and no pydantic).
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_agenteval.checks.expect_shorthand import expand
@@ -37,12 +37,22 @@ BUILTIN: Mapping[str, str] = {
 """Type -> ``module:class`` below ``pytest_agenteval``."""
 
 
-class Registry:
-    """The check types of one run: the built-in ones and those added by plugins."""
+FindMore = Callable[["Registry"], Iterable[str]]
+"""Adds checks to a registry and gives the reasons why some could not be added."""
 
-    def __init__(self, builtin: Mapping[str, str] = BUILTIN) -> None:
+
+class Registry:
+    """The check types of one run: the built-in ones and those added by plugins.
+
+    ``find_more`` is called once, when a type is not known yet: it may import the project's code.
+    ``failures`` are the reasons it gave.
+    """
+
+    def __init__(self, builtin: Mapping[str, str] = BUILTIN, find_more: FindMore | None = None) -> None:
         self._homes = dict(builtin)
         self._models: dict[str, type[Check]] = {}
+        self._find_more = find_more
+        self.failures: tuple[str, ...] = ()
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -67,6 +77,12 @@ class Registry:
             raise ValueError(f"check type {words[0]!r} of {model.__name__} is taken; choose another word")
         self._models[words[0]] = model
 
+    def complete(self) -> None:
+        """Find the checks that are not built in, unless that has been done."""
+        if self._find_more is not None:
+            find_more, self._find_more = self._find_more, None
+            self.failures = tuple(find_more(self))
+
     def model(self, word: str) -> type[Check]:
         """The class behind a type word. Raises ``KeyError`` for an unknown one."""
         if word not in self._models:
@@ -82,7 +98,11 @@ class Registry:
             return [Fault((), f"missing field 'type'; known: {', '.join(self.types)}")]
         word = raw["type"]
         if not isinstance(word, str) or word not in self.types:
-            return [Fault(("type",), f"unknown check type {word!r}{did_you_mean(str(word), self.types)}")]
+            self.complete()
+        if not isinstance(word, str) or word not in self.types:
+            more = "".join(f"; {reason}" for reason in self.failures)
+            hint = did_you_mean(str(word), self.types)
+            return [Fault(("type",), f"unknown check type {word!r}{hint}{more}")]
         from pydantic import ValidationError
 
         model = self.model(word)
@@ -118,6 +138,7 @@ class Registry:
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of one entry of ``assertions``: one branch per type, chosen by ``type``."""
+        self.complete()
         branches = [self._branch(word) for word in self.types]
         return {"type": "object", "required": ["type"], "oneOf": branches}
 
@@ -127,6 +148,6 @@ class Registry:
         return schema
 
 
-def default_registry() -> Registry:
-    """A registry of the built-in checks; plugins add theirs in ``pytest_agenteval_register``."""
-    return Registry()
+def default_registry(find_more: FindMore | None = None) -> Registry:
+    """Return a registry of the built-in checks; ``find_more`` adds others when one is asked for."""
+    return Registry(find_more=find_more)

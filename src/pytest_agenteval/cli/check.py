@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
@@ -18,9 +18,7 @@ from pytest_agenteval.types import NAO_KINDS
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.loader import LoadedFile
-    from pytest_agenteval.cases.model import Case, ParsedCheck, Turn
-    from pytest_agenteval.checks.registry import Registry
-    from pytest_agenteval.support.faults import Fault
+    from pytest_agenteval.cases.model import Case, Turn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,12 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
 def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False) -> CheckFindings:
     """Load every case file among and below ``paths``. Raises ``OSError`` for an unreadable one."""
     from pytest_agenteval.cases.discovery import find, overlooked
-    from pytest_agenteval.checks.registry import default_registry
 
     findings = CheckFindings(place.root, strict)
-    checks: Any = default_registry()
-    if conftest_speaks(place.root, r"^\s*def pytest_agenteval_register\b"):
-        checks = _Lenient(checks)
+    checks = place.registry()
     own = conftest_speaks(place.root, r"\bagenteval_databases\b")
     databases = None if own else (*place.project.databases, *dict(place.settings.databases))
     where = [path.resolve() for path in paths] or list(place.testpaths)
@@ -113,7 +108,8 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
         if loaded.ours:
             findings.files += 1
             findings.cases += loaded.cases
-            findings.add([*loaded.problems, *_unchecked(loaded)])
+            problems = list(_doubtful(loaded.problems, checks.failures))
+            findings.add([*problems, *(_unchecked(loaded) if problems == list(loaded.problems) else ())])
     for path, key in overlooked(where, place.claims):
         text = f"not taken for a case: it has {key!r}, but no prompt, question, say or input at its top"
         findings.add([Problem(path, 1, 1, text, "warning")])
@@ -121,23 +117,13 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
     return findings
 
 
-class _Lenient:
-    """A registry for a project whose conftest registers checks that only pytest can know."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    def parse(self, raw: Any) -> ParsedCheck | list[Fault]:
-        """As the registry; an unknown type is only told."""
-        parsed = self._registry.parse(raw)
-        if not isinstance(parsed, list) or not all(f.text.startswith("unknown check type") for f in parsed):
-            return parsed
-        more = "; a conftest.py registers checks, which only pytest knows"
-        return [replace(fault, text=fault.text + more, severity="warning") for fault in parsed]
-
-    def parse_expect(self, raw: Any) -> tuple[tuple[ParsedCheck, ...], list[Fault]]:
-        """As the registry."""
-        return self._registry.parse_expect(raw)
+def _doubtful(problems: Sequence[Problem], failures: Sequence[str]) -> Iterator[Problem]:
+    """Make unknown check types warnings where checks could not be loaded here: pytest may know them."""
+    for problem in problems:
+        if failures and problem.text.startswith("unknown check type"):
+            yield replace(problem, severity="warning")
+        else:
+            yield problem
 
 
 def _unchecked(loaded: LoadedFile) -> Iterator[Problem]:

@@ -29,14 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0: printed or written; 2: a file cannot be read or written."""
     from pytest_agenteval.cases.json_schema import case_schema
-    from pytest_agenteval.checks.registry import default_registry
-    from pytest_agenteval.config.location import find_root
+    from pytest_agenteval.config.location import find_place, find_root
 
-    text = json.dumps(case_schema(default_registry().json_schema()), indent=2) + "\n"
-    if arguments.write is None:
-        sys.stdout.write(text)
-        return 0
     try:
+        registry = find_place(arguments.write or []).registry()
+        text = json.dumps(case_schema(registry.json_schema()), indent=2) + "\n"
+        for reason in registry.failures:
+            print(f"agenteval: warning: checks left out: {reason}", file=sys.stderr)
+        if arguments.write is None:
+            sys.stdout.write(text)
+            return 0
         missing = [str(path) for path in arguments.write if not path.is_file()]
         if missing:
             raise AgentEvalError(f"no such file: {', '.join(missing)}")

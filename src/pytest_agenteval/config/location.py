@@ -6,7 +6,9 @@ import configparser
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from pytest_agenteval.errors import SettingsError
 
 if TYPE_CHECKING:
     from pytest_agenteval.cases.discovery import ClaimRules
+    from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.config.project_file import Project
     from pytest_agenteval.config.settings import Settings
 
@@ -37,7 +40,8 @@ class ProjectLocation:
     """A project as the commands see it.
 
     ``root`` is pytest's rootdir; ``home`` the folder of the project file that counts, below or at it.
-    ``testpaths`` are folders that exist. ``speaks``: something in the project is ours.
+    ``testpaths`` are folders that exist. ``speaks``: something in the project is ours. ``plugins`` are
+    the modules that the ini file has pytest load, ``python_path`` the folders where it looks for them.
     """
 
     root: Path
@@ -46,11 +50,27 @@ class ProjectLocation:
     project: Project
     home: Path
     speaks: bool
+    plugins: tuple[str, ...] = ()
+    python_path: tuple[str, ...] = ()
 
     @property
     def claims(self) -> ClaimRules:
         """Which files are cases."""
         return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
+
+    def find_checks(self, registry: Registry) -> Iterator[str]:
+        """Register the checks that pytest would know here; yields why some could not be."""
+        from pytest_agenteval.checks.registered import add_hooked, add_named
+
+        sys.path[:0] = [path for path in self.python_path if path not in sys.path]
+        yield from add_named(registry, self.project.checks, self.home)
+        yield from add_hooked(registry, self.root, self.plugins)
+
+    def registry(self) -> Registry:
+        """Return the checks that pytest would know here."""
+        from pytest_agenteval.checks.registry import default_registry
+
+        return default_registry(self.find_checks)
 
 
 def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
@@ -65,8 +85,7 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
         option.attribute: ini[option.ini] for option in OPTIONS if "i" in option.places and option.ini in ini
     }
     settings = resolve({"strict": True} if strict else {}, os.environ, wanted, project.settings)
-    listed = ini.get("testpaths", ())
-    words = listed.split() if isinstance(listed, str) else [str(entry) for entry in listed]
+    words = _words(ini.get("testpaths", ""))
     # as pytest: a path, or a glob, relative to rootdir
     found = tuple(
         Path(path) for word in words for path in sorted(glob.glob(str(root / word), recursive=True))
@@ -74,8 +93,28 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
     speaks = project.kind is not None or any(key.startswith("agenteval_") for key in ini)
     where = found or (root,)
     return ProjectLocation(
-        root, where if home.path == root else (home.path,), settings, project, home.path, speaks
+        root,
+        where if home.path == root else (home.path,),
+        settings,
+        project,
+        home.path,
+        speaks,
+        plugins=_plugins(ini),
+        python_path=tuple(str(root / word) for word in _words(ini.get("pythonpath", ""))),
     )
+
+
+def _words(value: Any) -> list[str]:
+    """The words of an ini value: a text, or a list in TOML."""
+    return shlex.split(value) if isinstance(value, str) else [str(word) for word in value]
+
+
+def _plugins(ini: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modules of ``addopts = -p name``."""
+    words = _words(ini.get("addopts", ""))
+    pairs = zip(words, [*words, ""][1:], strict=True)
+    named = [word[2:] or following for word, following in pairs if word.startswith("-p")]
+    return tuple(name for name in named if name and not name.startswith("no:"))
 
 
 def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:

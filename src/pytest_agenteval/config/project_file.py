@@ -25,7 +25,7 @@ Kind = Literal["agenteval"] | NaoKind
 FOREIGN: Mapping[str, Kind] = {f"{kind}_config.yaml": kind for kind in NAO_KINDS}
 """Other programs' project files, in the order they are looked for."""
 
-KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files")
+KEYS = ("databases", "llm", "test", "target", "http", "judge", "budget", "context_files", "checks")
 TEST_KEYS = ("models", "k", "threads", "comparison")
 _SPEAKS_OF_US = re.compile(r"^[^\S\n]*+\[?+\[?+[^\S\n]*+tool\s*(\.\s*[\"']?agenteval|\])", re.MULTILINE)
 
@@ -36,7 +36,7 @@ class Project:
 
     ``settings`` maps ``Option.project_key`` to a value, for ``settings.resolve``. ``secrets``
     grows as variables are read; all of its values are to be redacted. ``places`` maps the file's
-    keys to line and column.
+    keys to line and column. ``checks`` are classes of checks, ``pkg.mod:Class``, each with its place.
     """
 
     root: Path
@@ -51,6 +51,7 @@ class Project:
     read_http: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    checks: tuple[tuple[str, str], ...] = ()
 
     @property
     def target(self) -> str | None:
@@ -184,9 +185,18 @@ class _Reading:
             comparison=comparison,
             context_files=self._eager(files.value, values.names, "context_files") if files else ("RULES.md",),
             read_http=self._lazy_map(http.value, "http") if http else dict,
+            checks=self._checks(entries.get("checks")),
             secrets=self._tokens.secrets,
             places={name: place_of(entry.key) for name, entry in entries.items()},
         )
+
+    def _checks(self, entry: MappingEntry | None) -> tuple[tuple[str, str], ...]:
+        """Read ``checks``: one reference or a list of them; in another program's file the key is not ours."""
+        if entry is None or self._kind != "agenteval":
+            return ()
+        nodes = entry.value.value if entry.value.id == "sequence" else [entry.value]
+        read = [(values.reference(self.reader, node, "checks"), self._tokens.place(node)) for node in nodes]
+        return tuple((name, place) for name, place in read if name is not None)
 
     def _is_ours(self, name: str, known: Iterable[str]) -> bool:
         """Whether an unknown key is a fault: always in our file, else when it is close to a known one."""

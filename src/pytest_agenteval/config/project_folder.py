@@ -33,11 +33,10 @@ class ProjectFolder(NamedTuple):
 
 def project_folder(start: Path, root: Path) -> ProjectFolder:
     """The nearest project file from ``start`` (a folder) up to ``root``; ``root`` where there is none."""
-    for folder in (start, *start.parents) if start.is_relative_to(root) else (root,):
+    folders = [folder for folder in (start, *start.parents) if folder.is_relative_to(root)]
+    for folder in folders or [root]:
         if (file := project_file_in(folder)) is not None:
             return ProjectFolder(folder, file)
-        if folder == root:
-            break
     return ProjectFolder(root)
 
 

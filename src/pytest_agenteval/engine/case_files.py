@@ -24,12 +24,8 @@ class CaseFiles:
 
     @cached_property
     def registry(self) -> Registry:
-        """The checks there are, those of plugins included."""
-        from pytest_agenteval.checks.registry import default_registry
-
-        registry = default_registry()
-        self._context.register(registry)
-        return registry
+        """The checks there are, those of plugins, of the project file and of entry points included."""
+        return self._context.registry()
 
     def load(self, path: Path, *, claim: FileClaim, own_databases: bool, marks: Sequence[str]) -> LoadedFile:
         """Load a file's cases. ``own_databases``: a fixture defines them, so any name may be right."""

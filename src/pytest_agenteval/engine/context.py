@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pytest_agenteval.support.redaction import Redactor
 if TYPE_CHECKING:
     from pytest_agenteval.cases.discovery import ClaimRules
     from pytest_agenteval.cases.model import Case
-    from pytest_agenteval.checks.registry import Registry
+    from pytest_agenteval.checks.registry import FindMore, Registry
     from pytest_agenteval.config.project_file import Project
 
 
@@ -31,7 +32,8 @@ def no_checks(registry: Registry) -> None:
 class RunContext:
     """Where a run works, with which settings, as which process.
 
-    ``root`` is pytest's rootdir. ``register`` lets plugins add checks to the registry. ``speaks``:
+    ``root`` is pytest's rootdir. ``register`` lets plugins add checks to the registry; ``find_checks``
+    finds those that are not built in where pytest does not run its hooks. ``speaks``:
     something in the project is ours (``discovery.ClaimRules``).
     """
 
@@ -41,6 +43,7 @@ class RunContext:
     process: Process
     redactor: Redactor
     register: Callable[[Registry], object] = no_checks
+    find_checks: FindMore | None = None
     speaks: bool = True
     choices: CaseSettings = field(init=False)
 
@@ -67,6 +70,16 @@ class RunContext:
     def claims(self) -> ClaimRules:
         """Which files are cases."""
         return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
+
+    def registry(self) -> Registry:
+        """Return the checks there are, those of plugins, of the project file and of entry points included."""
+        from pytest_agenteval.checks.registered import add_named
+        from pytest_agenteval.checks.registry import default_registry
+
+        named = partial(add_named, references=self.project.checks, root=self.home)
+        registry = default_registry(self.find_checks or named)
+        self.register(registry)
+        return registry
 
     def unread(self, path: Path) -> str:
         """Say that another project file lies nearer to a case than the one of this run ('': none does)."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.judge import JUDGED
 from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
-from pytest_agenteval.errors import SettingsError
 from pytest_agenteval.results.document.document import Document, from_folder
 from pytest_agenteval.results.document.entries import has_answer, upgraded
 from pytest_agenteval.results.document.load import answer_of, table_of
@@ -110,6 +109,7 @@ def _run(place: Path, scratch: Path) -> Run:
             process=Process("rescore", "rescore", now),
             redactor=redactor_of(found.project, settings),
             speaks=found.speaks,
+            find_checks=found.find_checks,
         )
     )
 
@@ -162,9 +162,8 @@ class _Rescorer:
                 raise NotRescorable(f"{path} is no case file")
             loaded = self.run.files.load(place, claim=claimed, own_databases=True, marks=())
             if loaded.errors:
-                raise SettingsError(
-                    "\n".join(problem.render(self.run.context.root) for problem in loaded.errors)
-                )
+                first, *more = [problem.render(self.run.context.root) for problem in loaded.errors]
+                raise NotRescorable(first + (f" (and {len(more)} more)" if more else ""))
             self.files[path] = {case.name: case for case in loaded.cases}
         return self.files[path]
 
