@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 if TYPE_CHECKING:
     from pytest_agenteval.table import Table
 
-Verdict = Literal["passed", "failed", "error", "review", "not_run"]
+Verdict = Literal["passed", "failed", "error", "review", "not_run", "running"]
+"""``running`` is shown of a run that goes on; no finished document holds it."""
 Stage = Literal["reference", "agent", "extraction", "comparison", "checks", "timeout", "worker"]
 Outcome = Literal["answer", "refuse", "clarify", "no_data"]
 Severity = Literal["fail", "warn"]

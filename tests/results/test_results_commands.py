@@ -184,8 +184,11 @@ def test_report_against_a_baseline_is_a_comment(two, capsys):
 
 def test_report_of_a_run_that_is_not_finished(run_folder, capsys):
     folder = run_folder({item("a"): P, item("b"): None})
+    folder.end()
     assert main(["report", str(folder.path)]) == 0
-    assert "1 passed, 1 not run" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "1 passed, 1 not run" in out
+    assert "--agent-resume (asks again only what has no answer)" in " ".join(out.split())
 
 
 def test_a_terminal_without_unicode_gets_ascii(two):

@@ -119,8 +119,13 @@ def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
     assert run.returncode == -signal.SIGKILL
     outputs = root / "tests" / "outputs"
     (folder,) = (path for path in outputs.iterdir() if path.is_dir())
+    planned = [json.loads(line) for line in (folder / "planned-0.jsonl").read_text().splitlines()]
+    begun = {"kind": "started", "nodeid": planned[-1]["nodeid"], "rerun": 0, "at": planned[-1]["at"]}
+    with open(folder / "main.jsonl", "a") as journal:
+        journal.write(json.dumps(begun) + "\n")
     with site_of(outputs, root, bind(0)) as site:
         dead = site.ask(f"/runs/{folder.name}")[2]
+        assert "the process ended before this attempt had an answer" in dead
         assert "did not finish" in site.ask("/")[2]
         assert "This run did not finish; these are its journals. <code>pytest --agent-resume</code>" in dead
         assert "data-refresh" not in dead
@@ -128,7 +133,10 @@ def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
         (folder / "session.json").write_text(json.dumps({**session, "pid": os.getpid()}))
         assert "in progress" in site.ask("/")[2]
         text = site.ask(f"/runs/{folder.name}")[2]
-        assert "This run is in progress" in text
+        assert re.search(r"This run is in progress: \d+ of \d+ cases so far", text)
+        assert '<span class="badge running">running</span>' in text
+        assert "it is being asked now" in text
+        assert "the process ended before this attempt had an answer" not in text
         assert 'data-refresh="5"' in text
         assert site.ask(f"/runs/{folder.name}/attempts/1")[0] == 200
         assert site.ask(f"/runs/{folder.name}/results.json")[0] == 404

@@ -112,7 +112,7 @@ def _add_answer(arguments: argparse.Namespace) -> int:
     rows = _rows(document, arguments)
     if arguments.verdict is not None:
         return _override(arguments, [document.rows[number] for number in rows])
-    order = ("passed", "review", "failed", "error", "not_run")
+    order = ("passed", "review", "failed", "error", "running", "not_run")
     number = min(rows, key=lambda at: order.index(document.rows[at].verdict))
     row = document.rows[number]
     caution = caution_of(row)

@@ -30,12 +30,16 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.results.document.document import write_document
     from pytest_agenteval.results.document.load import read_document
     from pytest_agenteval.results.document.merge import merge_documents
+    from pytest_agenteval.results.journal.run_folder import RunFolder
 
     output = arguments.output or new_name(arguments.files[0])
     try:
         if any(path.resolve() == output.resolve() for path in arguments.files):
             raise ResultsError(f"{output}: is one of the files to merge; name another with -o")
-        merged = merge_documents([read_document(path) for path in arguments.files])
+        going_on = [path for path in arguments.files if path.is_dir() and RunFolder.open(path).running]
+        if going_on:
+            raise ResultsError(f"{going_on[0]}: this run goes on; merge it when it has ended")
+        merged = merge_documents([read_document(path, ended=True) for path in arguments.files])
         write_document(merged, output)
     except (ResultsError, OSError) as error:
         return refuse(error)

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     width = shutil.get_terminal_size((80, 24)).columns
     try:
-        old = read_document(arguments.file)
+        old = read_document(arguments.file, ended=True)
         output = arguments.output or new_name(arguments.file)
         with rescored_document(old, arguments.root or arguments.file.parent) as (document, kept):
             write_document(document, output)

@@ -111,6 +111,8 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
+    else:
+        folder.end()
     spent = calls.summary() if calls is not None else ""
     priced = _budget(run, document)
     blamed = frozenset(key for gate in gates for key in gate.blamed)

@@ -11,7 +11,7 @@ from pytest_agenteval.support.text import escape_line, escape_text, one_line
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
-MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-"}
+MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-", "running": "…"}
 GATED = "counted by the gate: "
 """What the reason of a failure begins with that a gate counts; the cause follows."""
 SOURCES = {"given": "handed over by the agent", "only query": "from the only query"}

@@ -28,8 +28,8 @@ def junit_xml(document: Document) -> str:
     gated = bool(document.run.get("gates"))
     counts = document.header["cases"]
     failed = 0 if gated else counts["failed"]
-    skipped = counts["review"] + counts["not_run"] + counts["skipped"] + counts["xfailed"]
-    skipped += counts["failed"] - failed
+    aside = ("review", "not_run", "running", "skipped", "xfailed")
+    skipped = sum(counts.get(key, 0) for key in aside) + counts["failed"] - failed
     seconds = document.header["summary"]["total_duration_ms"] / 1000
     moment = _attribute(document.header["timestamp"])
     head = (
@@ -101,7 +101,7 @@ def _verdict(case: CaseRow, gated: bool, difference: str) -> Iterator[str]:
         yield f'<skipped type="pytest.xfail" message={reason}>{body}</skipped>'
     elif case.verdict == "failed":
         yield f"<failure message={message}>{body}</failure>"
-    elif case.verdict in ("review", "not_run"):
+    elif case.verdict in ("review", "not_run", "running"):
         yield f"<skipped message={message}/>"
 
 

@@ -17,10 +17,18 @@ STATUS = {
     "error": "ERROR",
     "review": "review",
     "not_run": "not run",
+    "running": "running",
     "xfailed": "xfail",
     "quarantined": "quarant.",
 }
-STYLE = {"passed": "green", "failed": "red", "error": "red", "review": "yellow", "not_run": "yellow"}
+STYLE = {
+    "passed": "green",
+    "failed": "red",
+    "error": "red",
+    "review": "yellow",
+    "not_run": "yellow",
+    "running": "yellow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +208,8 @@ def cell_text(case: CaseRow | None) -> str:
     """``✓ 3/3``, ``✗ 1/3``, ``x 0/1`` (expected to fail), ``E 2/2``, ``-``."""
     if case is None:
         return "-"
-    marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "xfailed": "x"}
-    mark = marks.get(case.status, "q")
+    marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "running": "…"}
+    mark = (marks | {"xfailed": "x"}).get(case.status, "q")
     return f"{mark} {case.decision.passed}/{max(case.k, len(case.rows))}"
 
 

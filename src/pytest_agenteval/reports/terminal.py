@@ -91,7 +91,9 @@ def suggested_steps(document: Document) -> list[str]:
     # what the run was given chooses its cases and models: a bare pytest would ask others
     given = document.header["run"].get("command", ())
     again = shlex.join(["pytest", *(part for part in given if part not in ("--agent-resume", "--lf"))])
-    steps = []
+    steps: list[str] = []
+    if document.run.get("running"):
+        return steps
     if cases["not_run"] or any(row.stage in ("agent", "timeout", "worker") for row in document.rows):
         steps.append(f"{again} --agent-resume (asks again only what has no answer)")
     if cases["failed"] and not document.run.get("gates"):  # what a gate counts is no failure to pytest
@@ -104,18 +106,22 @@ def suggested_steps(document: Document) -> list[str]:
 def last_line(document: Document) -> StyledLine:
     """``cases: 9 passed, 2 failed, 1 error · 75.0 % · 31,000 tokens · $0.12 · 34.1s``."""
     cases, summary = document.header["cases"], document.header["summary"]
+    live = bool(document.run.get("running"))
     words = (
         ("passed", "passed"),
         ("failed", "failed"),
         ("errors", "errors" if cases["errors"] != 1 else "error"),
         ("review", "to review"),
-        ("not_run", "not run"),
+        ("running", "running"),
+        ("not_run", "waiting" if live else "not run"),
         ("skipped", "skipped"),
         ("xfailed", "xfailed"),
         ("quarantined", f"quarantined ({cases.get('quarantined_passed', 0)} passed)"),
     )
     counts = ", ".join(f"{cases[key]} {word}" for key, word in words if cases.get(key)) or "none"
-    figures = [f"cases: {counts}"]
+    done = cases["total"] - cases["not_run"] - cases.get("running", 0)
+    so_far = f"the run goes on, {done} of {cases['total']} cases so far"
+    figures = [f"{so_far if live else 'cases'}: {counts}"]
     if cases["pass_rate"] is not None:
         figures.append(rate_text(cases["pass_rate"]))
     if known_tokens(summary) is not None:
@@ -123,7 +129,7 @@ def last_line(document: Document) -> StyledLine:
     if known_cost(summary) is not None:
         figures.append(cost_text(known_cost(summary)))
     figures.append(time_text(summary["total_duration_ms"]))
-    return StyledLine(" · ".join(figures), _colour(cases))
+    return StyledLine(" · ".join(figures), "yellow" if live else _colour(cases))
 
 
 def _colour(cases: Mapping[str, Any]) -> str:
@@ -212,18 +218,21 @@ def _notes(document: Document, width: int) -> Iterator[StyledLine]:
     """Errors, what was not run, unpriced models, durations, gates: each named."""
     several = len(document.header["by_model"]) > 1
     cases = document.cases
-    for verdict, mark, style in (("error", "E", "red"), ("not_run", "- not run", "yellow")):
+    unjudged = [("error", "E", "red"), ("not_run", "- not run", "yellow")]
+    if document.run.get("running"):
+        unjudged[1:] = [("running", "… running", "yellow")]
+    for verdict, mark, style in unjudged:
         found = [case for case in cases if case.verdict == verdict]
         for case in found[:NAMED]:
             yield StyledLine(fit(_reason(case, mark, several), width), style)
-        yield from _rest(len(found), "errors" if verdict == "error" else "not run")
+        yield from _rest(len(found), {"error": "errors", "not_run": "not run"}.get(verdict, verdict))
     for entry in document.header["by_model"]:
         if entry.get("unpriced"):
             number = counted(entry["unpriced"], "attempt")
             yield StyledLine(
                 fit(f"unpriced: {one_line(entry['model'])} ({number} without a price)", width), "yellow"
             )
-    durations = sorted(row.duration_ms for row in document.rows if row.verdict != "not_run")
+    durations = sorted(row.duration_ms for row in document.rows if row.verdict not in ("not_run", "running"))
     if len(durations) > 1:
         p50, p95 = percentile(durations, 50), percentile(durations, 95)
         yield StyledLine(f"duration: p50 {time_text(p50)}, p95 {time_text(p95)}")

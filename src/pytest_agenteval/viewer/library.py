@@ -17,16 +17,13 @@ from pytest_agenteval.results.document.load import TOTALS, header_of_file, read_
 from pytest_agenteval.results.document.masked import masked_document
 from pytest_agenteval.results.document.overrides import overrides_path, with_overrides
 from pytest_agenteval.results.document.totals import totals
-from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.results.journal.run_folder import LIVE, RunFolder
 
 KEPT_ROWS = 200_000
 """Attempts whose scalars are kept in memory, over all runs."""
 
 PATIENCE = 1.5
 """Seconds a page waits for a file that is being read, before it says so."""
-
-LIVE = 120
-"""Seconds since its last line for which an unfinished run of another machine counts as going on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +179,18 @@ def _listed(path: Path) -> ListedRun | None:
         stats = [part.stat() for part in parts if part.suffix == ".jsonl"]
         if not stats or any(part.is_symlink() for part in parts):
             return None
+        folder = RunFolder.open(path)
         stamp = (
             max(stat.st_mtime_ns for stat in stats),
             sum(stat.st_size for stat in stats),
             *_overridden(path),
+            int(folder.live),  # the same lines say something else once the process is gone
         )
-        return ListedRun(path.name, path, stamp, stamp[1], RunFolder.open(path).running)
+        return ListedRun(path.name, path, stamp, stamp[1], folder.running)
     if path.suffix != ".json" or path.name.endswith(".overrides.json") or not path.is_file():
         return None
     stat = path.stat()
-    stamp = stat.st_mtime_ns, stat.st_size, *_overridden(path)
+    stamp = (stat.st_mtime_ns, stat.st_size, *_overridden(path), 0)
     return ListedRun(path.name.removesuffix(".json"), path, stamp, stat.st_size)
 
 

@@ -163,7 +163,7 @@ def comparing(old_id: str, old: Document, new_id: str, new: Document) -> RunComp
             for change in diff.of(kind)  # type: ignore[arg-type]
         ]
         if kind == "unchanged":
-            order = ("error", "failed", "review", "not_run", "passed")
+            order = ("error", "failed", "review", "running", "not_run", "passed")
             lines.sort(key=lambda line: order.index(line.change.case.verdict))
         sections.append((kind, words, lines))
     return RunComparison(old, new, diff, sections)

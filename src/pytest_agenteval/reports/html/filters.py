@@ -161,7 +161,7 @@ def chosen(lines: Sequence[CaseLine], query: PageQuery) -> list[CaseLine]:
     return found
 
 
-STATUS_ORDER = {"error": 0, "failed": 1, "review": 2, "not_run": 3, "passed": 4}
+STATUS_ORDER = {"error": 0, "failed": 1, "review": 2, "running": 3, "not_run": 4, "passed": 5}
 """Verdicts as a column of statuses is sorted: what asks for a person first."""
 
 _KEYS: Mapping[str, Callable[[CaseLine], Any]] = {

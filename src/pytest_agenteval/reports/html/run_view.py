@@ -27,7 +27,7 @@ from pytest_agenteval.support.text import counted
 MATRIX = 200
 """Tests in the matrix of a page."""
 
-MARKS = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-"}
+MARKS = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "running": "…"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,12 @@ class RunView:
     def k(self) -> int:
         """The most attempts of a case."""
         return int(self.document.header["pass_metrics"]["k"])
+
+    @property
+    def done(self) -> int:
+        """The cases that have a verdict, of a run that goes on."""
+        cases = self.document.header["cases"]
+        return int(cases["total"] - cases["not_run"] - cases.get("running", 0))
 
     @cached_property
     def cards(self) -> list[FigureCard]:
@@ -144,7 +150,7 @@ def cards_of(document: Document, every: Sequence[CaseRow]) -> list[FigureCard]:
             "no verdict on the answer" if cases["errors"] else "",
             "error" if cases["errors"] else "",
         ),
-        *_aside(cases),
+        *_aside(cases, bool(document.run.get("running"))),
         FigureCard("Tokens", tokens_text(known_tokens(summary)), _parts(summary)),
         FigureCard("Cost", cost_text(known_cost(summary)), _unpriced(summary)),
         FigureCard(
@@ -171,7 +177,7 @@ def short_time(ms: float | None) -> str:
     return f"{ms:.0f}ms" if ms is not None and ms < 95 else time_text(ms)
 
 
-def _aside(cases: dict[str, Any]) -> list[FigureCard]:
+def _aside(cases: dict[str, Any], live: bool) -> list[FigureCard]:
     """Review always; what was not run, skipped or expected to fail only where there is any."""
     found = [
         FigureCard(
@@ -181,14 +187,13 @@ def _aside(cases: dict[str, Any]) -> list[FigureCard]:
             "review" if cases["review"] else "",
         )
     ]
-    for key, name in (
-        ("not_run", "Not run"),
-        ("skipped", "Skipped"),
-        ("xfailed", "Expected failures"),
-        ("quarantined", "Quarantined"),
-    ):
+    waiting = "Not run" if not live else "Waiting"
+    others = (("running", "Running"), ("not_run", waiting), ("skipped", "Skipped"))
+    expected = (("xfailed", "Expected failures"), ("quarantined", "Quarantined"))
+    for key, name in (*others, *expected):
         if cases.get(key):
-            found.append(FigureCard(name, f"{cases[key]:,}", "", "review" if key == "not_run" else ""))
+            tone = "review" if key == "not_run" and not live else ""
+            found.append(FigureCard(name, f"{cases[key]:,}", "", tone))
     return found
 
 

@@ -57,30 +57,36 @@ class Document:
         return tuple(map(str, given)) if isinstance(given, list) and given else DEFAULT_SQL_TOOLS
 
 
-def from_folder(folder: RunFolder) -> Document:
-    """The document of a run: finished, interrupted, resumed or still running."""
-    return from_index(index_folder(folder), folder.read_run())[0]
+def from_folder(folder: RunFolder, *, live: bool = False) -> Document:
+    """The document of a run that ended (finished, interrupted, resumed), or of a ``live`` one so far."""
+    return from_index(index_folder(folder), folder.read_run(), live=live)[0]
 
 
-def from_index(index: Index, run: Mapping[str, Any]) -> tuple[Document, list[tuple[JournalItem, int]]]:
+def from_index(
+    index: Index, run: Mapping[str, Any], *, live: bool = False
+) -> tuple[Document, list[tuple[JournalItem, int]]]:
     """The document of an index, and for each of its rows the item and the attempt's number."""
     order = {model: n for n, model in enumerate(dict.fromkeys(i.planned.model for i in index.items.values()))}
     items = sorted(index.items.values(), key=lambda item: order[item.planned.model])
     ran = [item for item in items if item.skipped is None or item.reruns]
     places = [(item, number) for item in ran for number in item.numbers()]
-    rows = [row_of(scalars_of(item.planned, number, *item.heads(number))) for item, number in places]
+
+    def scalars(item: JournalItem, number: int) -> dict[str, Any]:
+        return scalars_of(item.planned, number, *item.heads(number), live=live)
+
+    rows = [row_of(scalars(item, number)) for item, number in places]
     skipped = [(i.planned.nodeid, i.skipped) for i in items if i.skipped is not None and not i.reruns]
 
     def fetch(row: int) -> dict[str, Any]:
         item, number = places[row]
         attempt, answer = item.finished(number)
         return entry_of(
-            scalars_of(item.planned, number, *item.heads(number)),
+            scalars(item, number),
             attempt.body() if attempt else None,
             answer.body() if answer else None,
         )
 
-    header = _header(run, index, rows, skipped)
+    header = _header({**run, "running": True} if live else run, index, rows, skipped)
     return Document(header, rows, lambda: map(fetch, range(len(places))), None, fetch), places
 
 

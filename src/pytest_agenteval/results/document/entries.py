@@ -17,6 +17,9 @@ DATA_ROWS = 100
 LOST = "the process ended before this attempt had an answer"
 UNJUDGED = "answered, but the process ended before the verdict; --agent-resume judges it without a call"
 NOT_RUN = "the run ended before it"
+RUNNING = "it is being asked now"
+JUDGING = "answered, it is being judged"
+WAITING = "it waits for its turn"
 ASKED_EARLY = "not run, but answered (asked early); --agent-resume judges it without a call"
 
 
@@ -26,13 +29,15 @@ def scalars_of(
     rerun: int | None,
     attempt: Mapping[str, Any] | None,
     answer: Mapping[str, Any] | None,
+    *,
+    live: bool = False,
 ) -> dict[str, Any]:
     """The scalars of attempt ``number``, from the heads of its journal lines.
 
     An item that was ``started`` (``rerun`` is known) without an attempt is error, stage worker; one
-    that was not is not_run.
+    that was not is not_run. While the run is ``live`` the first is running, and the second waits.
     """
-    head = dict(attempt["head"]) if attempt else _without_verdict(rerun, answer)
+    head = dict(attempt["head"]) if attempt else _without_verdict(rerun, answer, live)
     usage = head.pop("usage", None) or {}
     scalars = {
         "name": item.name,
@@ -71,9 +76,13 @@ _NAO = ("message", "tokens", "cost", "duration_ms", "tool_call_count", "error")
 _OURS = ("observed", "verdict", "stage", "reason", "cause", "score")
 
 
-def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None, live: bool) -> dict[str, Any]:
     head = dict(answer["head"]) if answer else {"duration_ms": 0, "tool_call_count": 0}
     head["duration_ms"] = round(head.get("duration_ms") or 0)
+    if live and rerun is not None:
+        return {**head, "verdict": "running", "message": JUDGING if answer else RUNNING}
+    if live:
+        return {**head, "verdict": "not_run", "message": WAITING}
     if rerun is None:
         return {**head, "verdict": "not_run", "message": ASKED_EARLY if answer else NOT_RUN}
     text = UNJUDGED if answer else LOST

@@ -34,16 +34,19 @@ TOTALS = {"cases", "summary", "by_model", "pass_metrics"}
 RESULTS_LINE = b'"results": ['
 
 
-def read_document(path: Path | str, *, progress: Callable[[float], object] | None = None) -> Document:
+def read_document(
+    path: Path | str, *, progress: Callable[[float], object] | None = None, ended: bool = False
+) -> Document:
     """A results file, or the folder of an unfinished run, as a document.
 
-    ``progress`` is told the share (0..1) of a large foreign file that has been read. Raises
-    ``ResultsError`` for what is missing, broken, not a results file, or written by a newer version of
-    this package.
+    A folder whose run goes on is what there is so far, with the verdict ``running``, unless it is to be
+    read as if it had ``ended``. ``progress`` is told the share (0..1) of a large foreign file that has
+    been read. Raises ``ResultsError`` for what is missing, broken, not a results file, or written by a
+    newer version of this package.
     """
     place = Path(path)
     if place.is_dir():
-        return _read_folder(place)
+        return _read_folder(place, ended)
     if not place.is_file():
         raise ResultsError(f"{place}: no such results file or folder")
     try:
@@ -64,11 +67,11 @@ def read_document(path: Path | str, *, progress: Callable[[float], object] | Non
     return document
 
 
-def _read_folder(place: Path) -> Document:
+def _read_folder(place: Path, ended: bool) -> Document:
     folder = RunFolder.open(place)
     if not folder.journals():
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
-    document = from_folder(folder)
+    document = from_folder(folder, live=folder.live and not ended)
     return replace(document, path=place)
 
 

@@ -176,7 +176,7 @@ class CaseRow:
         return self._counted(self.deciding.why)
 
     def _counted(self, text: str) -> str:
-        if len(self.rows) == 1 or all(row.verdict == "not_run" for row in self.rows):
+        if len(self.rows) == 1 or all(row.verdict in ("not_run", "running") for row in self.rows):
             return text
         label = self.decision.label
         return f"{label}: {text}" if text and self.verdict in ("failed", "error") else label

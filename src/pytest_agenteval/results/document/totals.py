@@ -39,6 +39,7 @@ def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
         "errors": count["error"],
         "review": count["review"],
         "not_run": count["not_run"],
+        **({"running": count["running"]} if count["running"] else {}),
         "skipped": skipped,
         "xfailed": count["xfailed"],
         "quarantined": count["quarantined"],

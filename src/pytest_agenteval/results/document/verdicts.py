@@ -29,7 +29,7 @@ def decide(verdicts: Sequence[Verdict], rule: PassRule, k: int) -> Decision:
     Attempts of ``k`` that are not in ``verdicts`` count as not run; a merged case may have more than
     ``k``, then all of them count. An attempt without a verdict on the answer (error, not_run, review)
     counts neither way: when the others decide ``rule`` whatever it would have been, that is the
-    verdict; else the case is error, before not_run, before review.
+    verdict; else the case is running, before error, before not_run, before review.
     """
     total = max(k, len(verdicts))
     count = Counter(verdicts)
@@ -42,13 +42,15 @@ def decide(verdicts: Sequence[Verdict], rule: PassRule, k: int) -> Decision:
     elif total - failed < needed:
         verdict = "failed"
     else:
-        verdict = "error" if count["error"] else "not_run" if count["not_run"] else "review"
+        order: tuple[Verdict, ...] = ("running", "error", "not_run", "review")
+        verdict = next(word for word in order if count[word])
     return Decision(verdict, _label(count), passed, passed + failed)
 
 
 def _label(count: Counter[Verdict]) -> str:
     aside = [
         (count["error"], "error" if count["error"] == 1 else "errors"),
+        (count["running"], "running"),
         (count["not_run"], "not run"),
         (count["review"], "to review"),
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +24,8 @@ SESSION = "session.json"
 COPIES = "databases"
 """Where a run keeps its copies of databases."""
 RUN = "run.json"
+LIVE = 120
+"""Seconds since its last line for which an unfinished run of another machine counts as going on."""
 RERUNS = 1000
 """Rerun numbers of one generation; those of a resumed run are the later ones."""
 
@@ -134,6 +138,10 @@ class RunFolder:
         """Remove the folder: its document is complete."""
         shutil.rmtree(self.path, ignore_errors=True)
 
+    def end(self) -> None:
+        """Note that no process of the run is at work any more; what it left is for a resumed run."""
+        _write_json(self.path / SESSION, {**_session(self.path), "pid": None})
+
     def remove_copies(self) -> None:
         """Remove its copies of databases, which are as large as those are."""
         shutil.rmtree(self.path / COPIES, ignore_errors=True)
@@ -151,6 +159,18 @@ class RunFolder:
             return None
         askers = (int(p.name) for p in _entries(self.path / COPIES / "pids") if p.name.isdigit())
         return any(is_alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
+
+    @property
+    def live(self) -> bool:
+        """Whether the run goes on; of one on another machine: whether it wrote a short while ago."""
+        running = self.running
+        return _idle(self) < LIVE if running is None else running
+
+
+def _idle(folder: RunFolder) -> float:
+    """Return the seconds since a line was written into the folder."""
+    written = [path.stat().st_mtime for path in folder.journals()]
+    return max(0.0, time.time() - max(written)) if written else math.inf
 
 
 def run_folders(output_dir: Path) -> list[Path]:
