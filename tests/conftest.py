@@ -49,14 +49,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for _name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
     del os.environ[_name]
 
-
-# Runs inside tests are nobody's workers, and take Ctrl-C, however this one was started.
-for _name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
-    del os.environ[_name]
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 # examples of hypothesis take as long as the machine makes them
 hypothesis.settings.register_profile("any machine", hypothesis.settings.default, deadline=None)
 hypothesis.settings.load_profile("any machine")

@@ -5,7 +5,6 @@
     AgentEvalError
     ├── SettingsError            an option, ini value or project file is wrong (pytest: usage error, exit 4)
     │   └── VariableMissing      an environment variable that a project file names is not set
-    ├── CaseFileError            a case file is wrong; carries every problem of the file
     ├── ResultsError             a results file or a run's folder cannot be read or used
     ├── JournalFailed            a run's folder takes no more lines: the run ends, nothing more is paid for
     └── StageError               a part of the machinery failed while a case ran: verdict ``error``
@@ -61,14 +60,6 @@ class Problem:
         if root is not None and self.path.is_relative_to(root):
             shown = self.path.relative_to(root)
         return f"{shown.as_posix()}:{self.line}:{self.column}: {self.text}"
-
-
-class CaseFileError(AgentEvalError):
-    """A case file is wrong; ``problems`` holds all of its faults, in file order."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        self.problems = problems
-        super().__init__("\n".join(problem.render() for problem in problems))
 
 
 class ResultsError(AgentEvalError):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checks_kit import House, Judge, call, evidence, parsed, table
 
-from pytest_agenteval.checks.outcome import judge_outcome, observation, observe, outcome_result, question
+from pytest_agenteval.checks.outcome import judge_outcome, observation, outcome_result, question
 from pytest_agenteval.checks.refusal_phrases import NEGATIONS, PHRASES, VERBS, asks, declines
 from pytest_agenteval.errors import JudgeFailed
 from pytest_agenteval.table import Table
@@ -21,6 +22,10 @@ DECLINED = "I'm sorry, I can't share names of customers: they are personal data.
 def seen(text="", **more):
     more.setdefault("answer", Answer(text=text))
     return evidence(text, **more)
+
+
+def observe(*args: Any, **more: Any) -> str:
+    return observation(*args, **more).outcome
 
 
 def test_a_clarifying_tool_call_at_the_end():

@@ -111,10 +111,10 @@ def test_defaults():
     ("text", "key"),
     [
         ("total", OrderKey("total")),
-        ("total DESC", OrderKey("total", True)),
-        ("total asc nulls first", OrderKey("total", False, "first")),
-        ("my total desc NULLS LAST", OrderKey("my total", True, "last")),
-        ('"total ""desc"" asc" desc', OrderKey('total "desc" asc', True)),
+        ("total DESC", OrderKey("total")),
+        ("total asc nulls first", OrderKey("total")),
+        ("my total desc NULLS LAST", OrderKey("my total")),
+        ('"total ""desc"" asc" desc', OrderKey('total "desc" asc')),
         ("2", OrderKey("2")),
     ],
 )

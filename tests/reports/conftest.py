@@ -5,6 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "results"))
 
-from result_runs import outputs, run_folder, stored
+from result_runs import closed_journals, outputs, run_folder, stored
 
-__all__ = ["outputs", "run_folder", "stored"]
+__all__ = ["closed_journals", "outputs", "run_folder", "stored"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,16 @@ from pytest_agenteval.types import Answer, Attempt, Usage
 OPEN: list[RealJournal] = []
 
 
+@pytest.fixture(autouse=True)
+def closed_journals() -> Iterator[None]:
+    """Close the journals that a test has opened."""
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
 class Journal(RealJournal):
-    """A journal that the tests' fixtures close."""
+    """A journal that is closed when its test ends."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -167,7 +167,6 @@ KEYS: tuple[CaseKey, ...] = (
 )
 """Every key of a case, in the order of the documentation."""
 
-BY_NAME: Mapping[str, CaseKey] = {key.name: key for key in KEYS}
 CANONICAL: Mapping[str, str] = {alias: key.name for key in KEYS for alias in (key.name, *key.aliases)}
 """Each accepted spelling of a key -> its name."""
 

@@ -1,4 +1,7 @@
-"""The budget check: the case key ``budget``, checked after the fact."""
+"""The budget check: the case key ``budget``, checked after the fact.
+
+Stands apart from ``usage``: that is loaded for every case, without pydantic.
+"""
 
 from __future__ import annotations
 

@@ -44,11 +44,6 @@ class Observation:
     cost: float | None = None
 
 
-def observe(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Outcome:
-    """The observed outcome; see ``observation``."""
-    return observation(evidence, checks).outcome
-
-
 def observation(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Observation:
     """What the run did, by cases.md (Outcomes): clarify, refuse, no_data, else answer.
 

@@ -28,11 +28,9 @@ class OptionsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One sort key: an output name (or a position from 1), its direction and where NULLs go."""
+    """One sort key: an output name, or a position from 1. Directions are allowed and not needed."""
 
     name: str
-    descending: bool = False
-    nulls: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> OrderKey:
@@ -41,8 +39,7 @@ class OrderKey:
         name = match["name"].strip() if match else text.strip()
         if len(name) > 1 and name[0] == name[-1] == '"':
             name = name[1:-1].replace('""', '"')
-        way, nulls = (match["way"], match["nulls"]) if match else (None, None)
-        return cls(name, (way or "").lower() == "desc", nulls.lower() if nulls else None)
+        return cls(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-CellState = Literal["same", "close", "differs", "missing", "extra"]
 RowState = Literal["differs", "missing", "extra", "same"]
 
 

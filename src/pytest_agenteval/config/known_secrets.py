@@ -1,4 +1,7 @@
-"""The secrets that configuration brings: of the environment, the project file, URLs and the target."""
+"""The secrets that configuration brings: of the environment, the project file, URLs and the target.
+
+Stands apart: pytest and every command that writes build the redactor here.
+"""
 
 from __future__ import annotations
 

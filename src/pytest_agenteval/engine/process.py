@@ -1,4 +1,7 @@
-"""Which process of which run this is."""
+"""Which process of which run this is.
+
+Stands apart: the controller, workers and the command line make one before anything else of a run is loaded.
+"""
 
 from __future__ import annotations
 

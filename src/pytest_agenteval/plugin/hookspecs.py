@@ -1,4 +1,7 @@
-"""Hooks of this plugin, for conftest.py files and other plugins."""
+"""Hooks of this plugin, for conftest.py files and other plugins.
+
+Stands apart: pytest registers the module, each function in it as a hook.
+"""
 
 from __future__ import annotations
 

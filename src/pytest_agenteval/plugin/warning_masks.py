@@ -1,4 +1,7 @@
-"""Warnings without secrets: masked before any reporter has them, under xdist in the worker already."""
+"""Warnings without secrets: masked before any reporter has them, under xdist in the worker already.
+
+Stands apart: a plugin object that pytest registers, with one task.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``pkg.mod:name`` into the object it names."""
+"""``pkg.mod:name`` into the object it names.
+
+Stands apart: agents, checks and options name objects, and share the one rule for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A few numbers that all processes of a run share: a small JSON file under a lock, or memory."""
+"""A few numbers that all processes of a run share: a small JSON file under a lock, or memory.
+
+Stands apart: the ledger, file budgets and rate limits of all processes rest on its lock.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``NotCheckedError``: why a pair of statements cannot be tried on made-up data."""
+"""``NotCheckedError``: why a pair of statements cannot be tried on made-up data.
+
+Stands apart: callers catch it without loading what makes the data.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The project's texts that our own analyst may read: ``context_files`` globs, never its tests."""
+"""The project's texts that our own analyst may read: ``context_files`` globs, never its tests.
+
+Stands apart: what the analyst may read is a rule of safety, not of asking.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""JSONPath (RFC 9535, by python-jsonpath): compiled when an agent is made, so that typos show at once."""
+"""JSONPath (RFC 9535, by python-jsonpath): compiled when an agent is made, so that typos show at once.
+
+Stands apart: it alone knows the JSONPath library, for two kinds of agents.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Personal data in questions: found by pattern, and replaced where that is asked for."""
+"""Personal data in questions: found by pattern, and replaced where that is asked for.
+
+Stands apart: the patterns are read by importing and by ``check`` alike.
+"""
 
 from __future__ import annotations
 

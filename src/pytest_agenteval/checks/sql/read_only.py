@@ -10,8 +10,6 @@ from sqlglot import exp
 from pytest_agenteval.checks.sql.names import Node, table_name
 from pytest_agenteval.checks.sql.parsing import kind, written_name
 
-WRITING_KINDS = ("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "COPY")
-
 FUNCTIONS = frozenset({
     # files
     "read_csv", "read_csv_auto", "sniff_csv", "read_parquet", "parquet_scan", "parquet_metadata",

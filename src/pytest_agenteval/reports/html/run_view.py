@@ -16,7 +16,7 @@ from pytest_agenteval.reports.html.filters import (
     counts_of,
     paged,
 )
-from pytest_agenteval.reports.tables import STATUS, model_sheet
+from pytest_agenteval.reports.tables import model_sheet
 from pytest_agenteval.reports.text import cost_text, percent_text, rate_text, time_text, tokens_text
 from pytest_agenteval.results.analysis import statistics
 from pytest_agenteval.results.document.document import Document
@@ -213,8 +213,3 @@ def _unpriced(summary: dict[str, Any]) -> str:
     if summary["unpriced"]:
         return f"{counted(summary['unpriced'], 'attempt')} without a price"
     return "all attempts priced" if known_cost(summary) is not None else ""
-
-
-def status_word(verdict: str) -> str:
-    """``passed``, ``failed``, ``error``, ``review``, ``not run``."""
-    return STATUS[verdict].lower()
