@@ -45,7 +45,7 @@ class VariableMissing(SettingsError):
 class Problem:
     """One thing that is wrong in a file, with its place.
 
-    ``line`` and ``column`` count from 1; ``severity`` is ``error`` or ``warning``.
+    ``line`` and ``column`` count from 1; ``severity`` is ``error``, ``warning`` or ``note``.
     """
 
     path: Path

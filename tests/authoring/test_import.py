@@ -49,7 +49,7 @@ def test_json_lines_with_sql_under_any_of_its_names_give_references(shop: Path, 
         json.dumps({"input": "How many?", "expected": "SELECT count(*) AS n FROM orders"})
     )
     Path("vanna.csv").write_text(
-        "question,content,training_data_type\nHow many?,SELECT 2 AS n,sql\n,Revenue.,documentation\n"
+        "question,content,training_data_type\nWhich two?,SELECT 2 AS n,sql\n,Revenue.,documentation\n"
     )
     assert run("bird.jsonl", "brain.jsonl", "vanna.csv") == 0
     assert [case["sql"] for case in written(shop, "bird")] == [

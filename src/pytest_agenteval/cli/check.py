@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_agenteval.cli.check_lints import lint_problems
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
 from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
+from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import counted
 from pytest_agenteval.types import NAO_KINDS
 
@@ -33,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--references", action="store_true", help="run every reference twice: error, empty, not deterministic"
     )
+    parser.add_argument(
+        "--select", metavar="CODES", help="only these lints, separated by commas (none: no lint)"
+    )
+    parser.add_argument("--ignore", metavar="CODES", help="without these lints")
+    parser.add_argument("--fix-hint", action="store_true", help="say what to write instead, for each lint")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
     parser.add_argument("--strict", action="store_true", help="warnings are errors, as under --agent-strict")
 
 
@@ -50,7 +60,10 @@ class CheckFindings:
 
     def add(self, problems: Sequence[Problem]) -> None:
         """Keep problems; under ``--strict`` each is an error."""
-        self.problems += [replace(entry, severity="error") for entry in problems] if self.strict else problems
+        self.problems += [
+            replace(entry, severity="error") if self.strict and entry.severity == "warning" else entry
+            for entry in problems
+        ]
 
     @property
     def counts(self) -> Counter[str]:
@@ -71,17 +84,18 @@ def run(arguments: argparse.Namespace) -> int:
         # the references of a database that cannot be used fail, and say so themselves
         findings.add(list(_unusable(place, findings.cases, told=arguments.references)))
         findings.add(list(_target(place)))
+        findings.add(lint_problems(place, findings.cases, arguments))
         if arguments.references:
             from pytest_agenteval.cli.check_references import run_references
 
-            run_references(place, findings)
+            run_references(place, findings, arguments)
     except (AgentEvalError, OSError) as error:
         return refuse(error)
     if not findings.files and not findings.problems:
         # a check of nothing must not look like a good one
         print("no case file here: agenteval_files names them, else they lie below a folder named tests")
         return 1
-    _tell(findings, redactor_of(place.project, place.settings))
+    _tell(findings, redactor_of(place.project, place.settings), as_json=arguments.json)
     return 1 if findings.counts["error"] else 0
 
 
@@ -207,10 +221,14 @@ def _covers(line: str, folder: str) -> bool:
     return word in (folder, "*", "**")
 
 
-def _tell(findings: CheckFindings, redact: Callable[[str], str]) -> None:
+def _tell(findings: CheckFindings, redact: Callable[[str], str], *, as_json: bool) -> None:
+    if as_json:
+        print(redact(json.dumps(_facts(findings), ensure_ascii=False, indent=2)))
+        return
     order = {path: number for number, path in enumerate(dict.fromkeys(p.path for p in findings.problems))}
     for problem in sorted(findings.problems, key=lambda p: (order[p.path], p.line, p.column)):
-        shown = problem if problem.severity == "error" else replace(problem, text=f"warning: {problem.text}")
+        text = f"{problem.severity}: {problem.text}"
+        shown = problem if problem.severity == "error" else replace(problem, text=text)
         print(redact(shown.render(findings.root)))
     for note in (*findings.notes, *_unreviewed(findings.cases)):
         print(redact(note))
@@ -220,6 +238,27 @@ def _tell(findings: CheckFindings, redact: Callable[[str], str]) -> None:
         parts.append(counted(findings.references, "reference"))
     found = f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"
     print(f"{', '.join(parts)}: {found}", file=sys.stdout)
+
+
+def _facts(findings: CheckFindings) -> dict[str, Any]:
+    root = findings.root
+    return {
+        "files": findings.files,
+        "cases": len(findings.cases),
+        "references": findings.references,
+        "problems": [
+            {
+                "path": shown_path(problem.path, root),
+                "line": problem.line,
+                "column": problem.column,
+                "severity": problem.severity,
+                "code": code[1] if (code := re.match(r"\[([\w-]+)\] ", problem.text)) else None,
+                "text": problem.text[code.end() if code else 0 :],
+            }
+            for problem in findings.problems
+        ],
+        "notes": [*findings.notes, *_unreviewed(findings.cases)],
+    }
 
 
 def _unreviewed(cases: Sequence[Case]) -> Iterator[str]:

@@ -5,11 +5,13 @@ And every name in a sql check: is there such a table, such a column.
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_agenteval.cli.check_lints import as_problems, wanted_codes, wanted_only
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks
 from pytest_agenteval.errors import DatabaseError, Problem
 from pytest_agenteval.support.processes import temp_prefix
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
     from pytest_agenteval.table import Table
 
 
-def run_references(place: ProjectLocation, findings: CheckFindings) -> None:
+def run_references(place: ProjectLocation, findings: CheckFindings, arguments: argparse.Namespace) -> None:
     """Run the references of all good cases, adding what is wrong to ``findings``."""
+    from pytest_agenteval.authoring.lints.with_references import lint_references
     from pytest_agenteval.databases import Databases
 
     sources, unusable = place.project.usable_urls(dict(place.settings.databases))
@@ -36,6 +39,7 @@ def run_references(place: ProjectLocation, findings: CheckFindings) -> None:
             "and only pytest can call it"
         )
         return
+    wanted = wanted_codes(place, arguments)
     with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
         databases = Databases(
             sources,
@@ -49,8 +53,10 @@ def run_references(place: ProjectLocation, findings: CheckFindings) -> None:
         with databases:
             for case in cases:
                 findings.references += len(case.statements)
-                findings.add(list(_problems(place, databases, case)))
+                findings.add(wanted_only(_problems(place, databases, case), case, wanted))
             findings.add(list(_unknown_names(databases, findings.cases)))
+            lints = lint_references(cases, databases, place.project.comparison)
+            findings.add(as_problems(lints, wanted, hints=arguments.fix_hint))
 
 
 def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Problem]:
@@ -96,12 +102,16 @@ def _problems(place: ProjectLocation, databases: Databases, case: Case) -> Itera
 def _judged(
     place: ProjectLocation, databases: Databases, case: Case, sql: str, seen: list[list[str]]
 ) -> Problem | None:
+    from pytest_agenteval.authoring.lints.with_references import unknown_names
+
     severity = "error"
     try:
         database = databases.get(case.database)
         first, second = database.query(sql), database.query(sql)
     except DatabaseError as wrong:
-        return _problem(case, f"the reference fails: {wrong}", severity)
+        missing = unknown_names(_schema(databases, case.database), sql, _dialect(databases, case.database))
+        code, why = ("[unknown-table] ", f"{missing}: {wrong}") if missing else ("", str(wrong))
+        return _problem(case, f"{code}the reference fails: {why}", severity)
     seen.append(first.names)
     if (difference := _difference(place, database, case, sql, first, second)) is not None:
         return _problem(case, f"the reference is not deterministic: run twice, {difference}", severity)
@@ -110,13 +120,21 @@ def _judged(
         return _problem(case, f"outcome no_data, but the reference returns {found}", severity)
     if case.outcome != "no_data" and not first.row_count:
         text = "the reference is empty: 0 rows; say outcome: no_data where that is right"
-        return _problem(case, text, "warning")
+        return _problem(case, f"[empty-reference] {text}", "warning")
     return None
+
+
+def _dialect(databases: Databases, name: str | None) -> str | None:
+    try:
+        return databases.get(name).dialect or None
+    except DatabaseError:
+        return None
 
 
 def _problem(case: Case, text: str, severity: str, *, at_sql: bool = True) -> Problem:
     line, column = (case.sql_place if at_sql else None) or (case.line, case.column)
-    return Problem(case.path, line, column, f"{case.name}: {' '.join(text.split())}", severity)
+    code, found, rest = text.partition("] ") if text.startswith("[") else ("", "", text)
+    return Problem(case.path, line, column, f"{code}{found}{case.name}: {' '.join(rest.split())}", severity)
 
 
 def _difference(

@@ -49,6 +49,8 @@ class Settings:
     html: str | None = _DEFAULT["html"]
     validate: bool = _DEFAULT["validate"]
     files: tuple[str, ...] = _DEFAULT["files"]
+    lint_ignore: tuple[str, ...] = _DEFAULT["lint_ignore"]
+    require: tuple[str, ...] = _DEFAULT["require"]
     fixture: str = _DEFAULT["fixture"]
     databases: tuple[tuple[str, str], ...] = _DEFAULT["databases"]
     sql_tools: tuple[str, ...] = _DEFAULT["sql_tools"]

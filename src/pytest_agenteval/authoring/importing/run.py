@@ -199,7 +199,7 @@ class Importer:
         """Run each reference once; one that fails is written with ``skip``."""
         if self._databases is None or not item.sql or item.note:
             return item
-        from pytest_agenteval.authoring.references import moves_with_time
+        from pytest_agenteval.authoring.lints.reference_rules import moves_with_time
 
         try:
             database: Database = self._databases.get(item.database)

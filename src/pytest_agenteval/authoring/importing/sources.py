@@ -167,10 +167,13 @@ def _no_aliases(yaml: Any) -> Any:
 
 def _grid(text: str) -> list[list[str]]:
     """Return the cells of a delimited text; the delimiter is the one its first rows are cut best by."""
-    csv.field_size_limit(LIMIT)
     head = text[:20_000]
-    best = max(DELIMITERS, key=lambda sign: _fit(head, sign))
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter=best))
+    before = csv.field_size_limit(LIMIT)
+    try:
+        best = max(DELIMITERS, key=lambda sign: _fit(head, sign))
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=best))
+    finally:
+        csv.field_size_limit(before)
 
 
 def _fit(head: str, delimiter: str) -> tuple[int, int]:
