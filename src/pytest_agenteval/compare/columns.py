@@ -213,7 +213,9 @@ class _Finder:
     def _in_part(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs | None:
         """Those columns alone whose values are there: the others are what is wrong."""
         candidates = self.engine.candidates(expected_indexes, actual_indexes)
-        some = [e for e in expected_indexes if candidates[e]]
+        if sum(map(len, candidates.values())) > MOST_MEASURED:
+            return None
+        some = [e for e in expected_indexes if any(self.engine.agreement(e, a) == 1 for a in candidates[e])]
         if not some or len(some) == len(expected_indexes):
             return None
         return self._assign(some, actual_indexes)[0]

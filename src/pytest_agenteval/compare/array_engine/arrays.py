@@ -60,6 +60,15 @@ class ToleranceNumbers:
         value = float(self.floats[row])
         return Float32(value) if self.single else value
 
+    def all_present(self, held: Any) -> list[Number]:
+        """Return the numbers of the rows that ``held`` (a mask or a slice) picks, exactly."""
+        if self.given is not None:
+            rows = np.arange(len(self.floats))[held]
+            return [self.given[row] or 0 for row in rows.tolist()]
+        if self.scaled is not None:
+            return [Decimal(whole).scaleb(-self.scale) for whole in self.scaled[held].tolist()]
+        return list(self.floats[held].tolist())
+
     @property
     def strict(self) -> NDArray[np.bool_] | None:
         """Which numbers are compared without tolerance; ``None`` where none is."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.array_engine.arrays import (
     CODE_CLASS,
+    INFINITE_CLASS,
     NULL_CLASS,
     VALUE_CLASS,
     ColumnKeys,
@@ -72,11 +73,16 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
     def total(self, position: int, expected: bool) -> Number | None:
         """The sum of a numeric column; ``None`` where it holds no number but 0."""
         keys, numbers = self._sides(expected)[position]
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = sum(float(n.floats.sum()) for n in numbers)
-        some = any(bool(n.floats.any()) for n in numbers)
-        if numbers or keys.values is None:
-            return total if some else None
+        if numbers:
+            held = numbers[0].present
+            infinite = keys.values if keys.classes is not None else None
+            found = numbers[0].all_present(slice(None) if held is None else held)
+            if infinite is not None and keys.classes is not None:
+                signs = infinite[keys.classes == INFINITE_CLASS]
+                found = [*found, *(float("inf") * int(sign) for sign in signs)]
+            return sum_of(found)
+        if keys.values is None:
+            return None
         if keys.classes is not None and bool((keys.classes == CODE_CLASS).any()):  # beyond 64 bits
             rows = range(self.rows[0 if expected else 1])
             return sum_of(numbers_of(self.cell(position, row, expected) for row in rows))

@@ -18,6 +18,7 @@ from pytest_agenteval.compare.array_engine.arrays import ColumnKeys
 from pytest_agenteval.compare.array_engine.near_pairs import (
     RowClasses,
     close,
+    graded,
     largest_flow,
     near_pairs,
     pieces,
@@ -63,10 +64,13 @@ class _Sorted:
     same: bool
 
     @classmethod
-    def of(cls, ids: Ids, expected_part: Rows | None, actual_part: Rows | None) -> _Sorted:
-        """Sort rows (``None``: all) by their ids."""
+    def of(
+        cls, ids: Ids, expected_part: Rows | None, actual_part: Rows | None, stable: bool = False
+    ) -> _Sorted:
+        """Sort rows (``None``: all) by their ids. ``stable``: rows of one id stay in their order (slower)."""
+        kind: Any = "stable" if stable else None
         e, a = (
-            np.argsort(side) if rows is None else rows[np.argsort(side[rows])]
+            np.argsort(side, kind=kind) if rows is None else rows[np.argsort(side[rows], kind=kind)]
             for side, rows in zip(ids, (expected_part, actual_part), strict=True)
         )
         own, others = ids[0][e], ids[1][a]
@@ -95,10 +99,10 @@ class Matcher:
             self._ids = hash_rows(self.left, self.rows[0]), hash_rows(self.right, self.rows[1])
         return self._ids
 
-    def _ordered(self, expected_part: Rows | None, actual_part: Rows | None) -> _Sorted:
+    def _ordered(self, expected_part: Rows | None, actual_part: Rows | None, stable: bool) -> _Sorted:
         """Rows of both sides sorted by their hashes (kept for all rows)."""
-        if expected_part is not None or actual_part is not None:
-            return _Sorted.of(self.ids(), expected_part, actual_part)
+        if expected_part is not None or actual_part is not None or stable:
+            return _Sorted.of(self.ids(), expected_part, actual_part, stable)
         if self._all is None:
             self._all = _Sorted.of(self.ids(), None, None)
         return self._all
@@ -120,10 +124,11 @@ class Matcher:
         ids = self.ids()
         if not full and expected_part is None and actual_part is None and ids[0].sum() != ids[1].sum():
             return ArrayPairing(partner, self._given(None, 1), False)
-        ordered = self._ordered(expected_part, actual_part)
+        ordered = self._ordered(expected_part, actual_part, full)
         expected_part, actual_part = self._given(expected_part, 0), self._given(actual_part, 1)
         if ordered.same and not self.agree(ordered.e, ordered.a):
-            ordered = _Sorted.of(exact_ids(self.left, self.right, self.rows), expected_part, actual_part)
+            ids = exact_ids(self.left, self.right, self.rows)
+            ordered = _Sorted.of(ids, expected_part, actual_part, full)
         same = ordered.same
         if not same and not full:
             return ArrayPairing(partner, actual_part, False)
@@ -247,8 +252,11 @@ class Matcher:
         if edges is None:
             self.exhausted = True
             return
-        partner[expected_part[edges[0]]] = actual_part[edges[1]]
-        reached[actual_part[edges[1]]] = True
+        heads, tails = expected_part[edges[0]], actual_part[edges[1]]
+        grades = graded(self.rules, heads, tails)
+        order = np.lexsort((-tails, -grades.astype(np.int64)))  # the best partner comes last, and stays
+        partner[heads[order]] = tails[order]
+        reached[tails] = True
 
     @staticmethod
     def _pair_in_order(

@@ -44,6 +44,16 @@ def close(
     return good
 
 
+def graded(rules: Sequence[ArrayNumberRule], es: Rows, as_: Rows) -> NDArray[np.uint8]:
+    """Return how near pairs of rows agree: the worst grade of their numbers."""
+    out = np.zeros(len(es), np.uint8)
+    for rule in rules:
+        held = rule.expected.present
+        live = np.arange(len(es)) if held is None else np.flatnonzero(held[es])
+        out[live] = np.maximum(out[live], rule.grade(es[live], as_[live]))
+    return out
+
+
 def near_pairs(
     rules: Sequence[ArrayNumberRule], piece_e: Rows, e: Rows, piece_a: Rows, a: Rows
 ) -> tuple[Rows, Rows] | None:

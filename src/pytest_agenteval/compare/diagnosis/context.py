@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -207,7 +208,11 @@ def sum_of(numbers: Sequence[Number]) -> Number | None:
     if not any(numbers):
         return None
     if any(isinstance(number, float) for number in numbers):
-        return sum(as_float(number) for number in numbers)
+        floats = [as_float(number) for number in numbers]
+        try:
+            return math.fsum(floats)  # the same in whichever order the rows come
+        except (OverflowError, ValueError):
+            return sum(floats)
     return sum((Decimal(number) for number in numbers), Decimal(0))
 
 

@@ -230,15 +230,17 @@ def pair_set(
     reached: set[int] = set()
     tolerant = [c for c in columns if c.rule is not None]
     for e in expected:
+        best = NO
         for a in by_key.get(tuple([c.expected[e][0] for c in columns]), ()):
-            if partner[e] >= 0 and a in reached:
-                if not tolerant:
-                    break
-                continue
+            if not tolerant and partner[e] >= 0 and a in reached:
+                break
             work.spend(1)
-            if all(c.grade(e, a) != NO for c in tolerant):
-                partner[e] = a if partner[e] < 0 else partner[e]
-                reached.add(a)
+            grade = max((c.grade(e, a) for c in tolerant), default=EXACT)
+            if grade == NO:
+                continue
+            reached.add(a)
+            if grade < best:
+                partner[e], best = a, grade
     unmatched_actual = [a for a in actual if a not in reached]
     return Pairing(partner, unmatched_actual, not unmatched_actual and all(partner[e] >= 0 for e in expected))
 
