@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
 import pkgutil
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Generator, Iterable
 from typing import Any
 
@@ -42,6 +45,9 @@ gc.freeze()
 # runs in processes of their own would compile the whole plugin again and again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# what runs keep out of their folders lies below one of these tests, not in the user's home
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="agenteval-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 # what was started in the background is deaf to Ctrl-C, and so would be what it starts
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

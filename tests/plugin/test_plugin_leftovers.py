@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Path:
 
 def start(home: Path, *options: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
-    env = {**os.environ, "TMPDIR": str(home / "temporary")}
+    env = {**os.environ, "TMPDIR": str(home / "temporary"), "XDG_STATE_HOME": str(home / "state")}
     with open(home / "log.txt", "ab") as log:
         return subprocess.Popen(command, cwd=home, env=env, stdout=log, stderr=log, start_new_session=True)
 
@@ -61,8 +61,8 @@ def wait_for(found: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def copies(home: Path) -> list[str]:
-    """Which runs have copies of databases."""
-    return [path.parent.name for path in (home / "tests" / "outputs").glob("results_*/databases")]
+    """Which runs have copies of databases, out of the working folder."""
+    return [path.parent.name for path in (home / "state" / "agenteval").glob("*/databases")]
 
 
 def left(home: Path) -> tuple[set[str], set[str]]:
@@ -98,7 +98,8 @@ def test_what_a_killed_run_leaves_is_removed_by_the_next_one(project: Path) -> N
     killed.wait(20)
     temporary, run = left(project)
     assert len(temporary) == 1
-    assert "databases" in run
+    assert run == {"session.json", "run.json"}
+    assert len(copies(project)) == 1
     (project / "stalling").unlink()
     stalled = start(project)
     wait_for(project / "stalling", stalled)  # a run that goes on keeps what it has
@@ -106,13 +107,11 @@ def test_what_a_killed_run_leaves_is_removed_by_the_next_one(project: Path) -> N
     assert len(running) == 1
     (project / "tests" / "last.yml").unlink()
     assert start(project, "-n", "2").wait(60) == 0, (project / "log.txt").read_text()
-    assert left(project) == (set(), {"session.json", "run.json", "databases"})
-    assert [
-        path.parent.name for path in (project / "tests" / "outputs").glob("results_*/databases")
-    ] == running
+    assert left(project) == (set(), {"session.json", "run.json"})
+    assert copies(project) == running
     stalled.send_signal(signal.SIGINT)
     stalled.wait(60)
-    assert left(project) == (set(), {"session.json", "run.json"})
+    assert copies(project) == []
 
 
 def test_a_resumed_run_sees_the_databases_as_they_are_now(project: Path) -> None:

@@ -120,10 +120,10 @@ def with_copies(outputs: Path, session: dict[str, object], pids: tuple[int, ...]
     folder = RunFolder.reserve(outputs, NOW)
     facts = json.loads((folder.path / "session.json").read_text())
     (folder.path / "session.json").write_text(json.dumps({**facts, **session}))
-    (folder.path / "databases" / "pids").mkdir(parents=True)
-    (folder.path / "databases" / "data.duckdb").touch()
+    (folder.private / "databases" / "pids").mkdir(parents=True)
+    (folder.private / "databases" / "data.duckdb").touch()
     for pid in pids:
-        (folder.path / "databases" / "pids" / str(pid)).touch()
+        (folder.private / "databases" / "pids" / str(pid)).touch()
     (folder.path / "main.jsonl").write_text("{}\n")
     return folder.path
 
@@ -137,14 +137,15 @@ def test_a_new_run_removes_the_copies_of_killed_ones_and_of_no_other(outputs, de
         with_copies(outputs, {"pid": dead_pid}, (dead_pid, os.getpid())),  # the worker died, the run goes on
     ]
     RunFolder.reserve(outputs, NOW)
-    assert sorted(path.name for path in gone.iterdir()) == ["main.jsonl", "session.json"]
-    assert [(path / "databases" / "data.duckdb").exists() for path in kept] == [True] * 4
+    assert [path.name for path in RunFolder.open(gone).private.iterdir()] == ["key"]
+    kept_there = [RunFolder.open(path).private / "databases" / "data.duckdb" for path in kept]
+    assert [path.exists() for path in kept_there] == [True] * 4
 
 
 def test_a_resumed_run_copies_databases_anew(outputs):
     path = with_copies(outputs, {"host": "elsewhere"})
-    RunFolder.resume(path)
-    assert sorted(entry.name for entry in path.iterdir()) == ["main.jsonl", "session.json"]
+    resumed = RunFolder.resume(path)
+    assert [entry.name for entry in resumed.private.iterdir()] == ["key"]
 
 
 def test_an_output_folder_that_cannot_be_made_is_an_os_error(tmp_path):

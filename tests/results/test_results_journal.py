@@ -187,7 +187,8 @@ def test_torn_and_foreign_lines_are_left_out_and_counted(run_folder):
         file.write('{"kind":"started","nodeid":"torn","at":"2026"')
     document = from_folder(folder)
     assert document.run["torn_lines"] == 4
-    assert [row.name for row in document.rows] == ["revenue", "n"]
+    assert document.run["foreign_lines"] == ["main.jsonl"]
+    assert [row.name for row in document.rows] == ["revenue"]
 
 
 def test_lines_of_a_worker_on_another_machine_are_written_by_the_controller(outputs):

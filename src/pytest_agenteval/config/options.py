@@ -260,6 +260,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("label", None, "a name for this run, kept in the results", metavar="TEXT"),
     Option("output", None, "folder for results (default: tests/outputs)", _path, "DIR"),
     Option(
+        "file-mode",
+        "private",
+        "who may read results and reports: private (mode 0600) or shared (0644, where a CI publishes them)",
+        _one_of("private", "shared"),
+        "WHO",
+    ),
+    Option(
         "resume",
         False,
         "go on with the last run: ask only what has no finished answer",

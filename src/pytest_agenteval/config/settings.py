@@ -37,6 +37,7 @@ class Settings:
     replay_wrap: bool = _DEFAULT["replay_wrap"]
     label: str | None = _DEFAULT["label"]
     output: str | None = _DEFAULT["output"]
+    file_mode: str = _DEFAULT["file_mode"]
     resume: bool = _DEFAULT["resume"]
     resume_from: str | None = _DEFAULT["resume_from"]
     dry_run: bool = _DEFAULT["dry_run"]

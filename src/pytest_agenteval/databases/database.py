@@ -41,6 +41,7 @@ class Databases:
         cached: references are run once; False for connections that live shorter than the session.
         shared: other processes of the run share the references through files in ``folder``; ``None``:
             where this is a worker of pytest-xdist.
+        key: what those files are signed with; ``None``: they are not.
 
     Raises ``DatabaseError`` for a source that is neither a URL nor a connection.
     """
@@ -57,15 +58,17 @@ class Databases:
         snapshot_limit: int = DEFAULT_SNAPSHOT_LIMIT,
         cached: bool = True,
         shared: bool | None = None,
+        key: bytes | None = None,
     ) -> None:
         self.folder = folder / "databases"
         self.root = root
         self.timeout = timeout
         self.max_rows = max_rows
         self.snapshot_limit = snapshot_limit
+        self.key = key
         snapshots = Snapshots(self.folder, snapshot_limit)
         self.shared = "PYTEST_XDIST_WORKER" in os.environ if shared is None else shared
-        cache = ReferenceCache(self.folder / "references" if self.shared else None) if cached else None
+        cache = ReferenceCache(self.folder / "references" if self.shared else None, key) if cached else None
         self._all = {
             str(name): Database(source_of(str(name), value, root), self, snapshots, cache)
             for name, value in sources.items()
@@ -117,6 +120,7 @@ class Databases:
             snapshot_limit=self.snapshot_limit,
             cached=cached,
             shared=self.shared,
+            key=self.key,
         )
 
     def prepare(self, names: Iterable[str] | None = None) -> None:
@@ -203,7 +207,7 @@ class Database:
         from pytest_agenteval.databases.file_copy import stamp
 
         states = [entry for entry in stamp(str(self._source.path), self._source.kind) if entry]
-        return "stat:" + ",".join(f"{size}@{time}" for size, time, _ in states)
+        return "stat:" + ",".join(f"{size}@{time}" for size, time, *_ in states)
 
     def prepare(self) -> None:
         """Take the snapshot of a file now. Raises ``DatabaseError``."""
@@ -251,6 +255,8 @@ class Database:
     def _open(self) -> _Engine:
         with self._guard:
             snapshot = self._snapshot() if self._source.path is not None else None
+            if snapshot is not None:
+                self._snapshots.require_unchanged(snapshot, self._source)
             if self._engine is None or snapshot != self._opened:
                 self.close()
                 self._engine, self._opened = self._engine_for(snapshot), snapshot

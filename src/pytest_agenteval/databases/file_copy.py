@@ -67,7 +67,13 @@ def copy(
         raise CopyError(f"{source} changed {tries} times while it was copied; stop what writes to it")
     if kind == "sqlite":
         _fold_log(target)
-    return {"digest": digest, "size": size}
+    return {"digest": digest, "size": size, "copied": digest_of(target)}
+
+
+def digest_of(path: str) -> str:
+    """Return the sha256 of one file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def logs(path: str, kind: str) -> list[str]:
@@ -84,7 +90,7 @@ def stamp(path: str, kind: str) -> list[list[int] | None]:
         except FileNotFoundError:
             found.append(None)
         else:
-            found.append([state.st_size, state.st_mtime_ns, state.st_ino])
+            found.append([state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns])
     return found
 
 
@@ -100,9 +106,13 @@ def _copy_all(source: str, target: str, kind: str) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _copy_one(source: str, target: str, digest: Any) -> int:
     size = 0
-    with open(source, "rb") as read, open(target, "wb") as write:
+    with open(source, "rb") as read, open(target, "wb", opener=_private) as write:
         while chunk := read.read(_CHUNK):
             digest.update(chunk)
             write.write(chunk)

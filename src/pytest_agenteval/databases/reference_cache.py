@@ -14,6 +14,7 @@ from pytest_agenteval.databases.snapshots import locked
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.files import write_atomic
 from pytest_agenteval.support.json_codec import NotExact, pack, unpack
+from pytest_agenteval.support.private import sealed, unsealed
 from pytest_agenteval.table import Column, Table
 
 _KEPT_CELLS = 5_000_000
@@ -27,11 +28,13 @@ class ReferenceCache:
     """Results of reference queries by key; an error is a result, too.
 
     ``folder`` (``None``: memory only) is shared by all processes of a run: the first one that needs a
-    key runs the query under a lock, the others wait for its file.
+    key runs the query under a lock, the others wait for its file. With a ``key`` the files carry its
+    code; one without it, which another program has written, is run again.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, key: bytes | None = None) -> None:
         self._folder = folder
+        self._key = key
         self._memory: OrderedDict[str, Table | str] = OrderedDict()
         self._cells = 0
         self._guard = threading.Lock()
@@ -58,13 +61,13 @@ class ReferenceCache:
         assert self._folder is not None
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         path = self._folder / f"{name}.table"
-        found = _read(path)
+        found = _read(path, self._key)
         if found is None:
             with locked(self._folder / f"{name}.lock"):
-                found = _read(path)
+                found = _read(path, self._key)
                 if found is None:
                     found = _attempt(run)
-                    _write(path, found)
+                    _write(path, found, self._key)
         return found
 
     def _keep(self, key: str, found: Table | str) -> None:
@@ -82,16 +85,17 @@ def _attempt(run: Callable[[], Table]) -> Table | str:
         return str(error)
 
 
-def _write(path: Path, found: Table | str) -> None:
+def _write(path: Path, found: Table | str, key: bytes | None) -> None:
     """Write the file at once or not at all; a value without an exact form stays in this process."""
     with contextlib.suppress(NotExact):
-        write_atomic(path, dump(found))
+        write_atomic(path, sealed(dump(found), key))
 
 
-def _read(path: Path) -> Table | str | None:
-    """Return what the file holds, None where there is none yet."""
+def _read(path: Path, key: bytes | None) -> Table | str | None:
+    """Return what the file holds, None where there is none yet, or none of this run."""
     try:
-        return load(path.read_bytes())
+        data = unsealed(path.read_bytes(), key)
+        return None if data is None else load(data)
     except FileNotFoundError:
         return None
 

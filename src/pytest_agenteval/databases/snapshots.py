@@ -27,6 +27,8 @@ class Snapshot:
 
     path: Path
     digest: str
+    copied: str = ""
+    """The sha256 of the copy itself: what was copied with its log folded in."""
 
 
 class Snapshots:
@@ -39,6 +41,7 @@ class Snapshots:
         self.folder = folder
         self.limit = limit
         self._known: dict[tuple[Path, str], Snapshot] = {}
+        self._seen: dict[Snapshot, tuple[int, ...]] = {}
 
     def of(self, source: DatabaseSource, *, fresh: bool = False) -> Snapshot | None:
         """The snapshot of ``source``'s file, taken on first need; ``None`` above the limit.
@@ -72,16 +75,38 @@ class Snapshots:
                 _require_file(source, path)
                 _register(self.folder)
                 partial = self.folder / f"{name}.{os.getpid()}.part"
-                (partial / "data").mkdir(parents=True, exist_ok=True)
+                (partial / "data").mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.chmod(partial, 0o700)
                 try:
                     # under its own name: DuckDB calls the catalog after the file (shop.main.orders)
                     taken = copy_file(source, path, partial / "data" / file, _pids(self.folder))
                     (partial / done.name).write_text(json.dumps(taken), encoding="utf-8")
+                    os.chmod(partial / "data" / file, 0o400)
                     partial.replace(home)
                 finally:
                     shutil.rmtree(partial, ignore_errors=True)
-            digest = json.loads(done.read_text(encoding="utf-8"))["digest"]
-        return Snapshot(home / "data" / file, digest)
+            taken = json.loads(done.read_text(encoding="utf-8"))
+        return Snapshot(home / "data" / file, taken["digest"], taken["copied"])
+
+    def require_unchanged(self, snapshot: Snapshot, source: DatabaseSource) -> None:
+        """Refuse a copy that was changed since it was taken: references would be those of whoever did.
+
+        Looks at the file again whenever its status changed (``os.stat``). Raises ``DatabaseError``.
+        """
+        try:
+            state = os.stat(snapshot.path)
+            stamp = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+            if self._seen.get(snapshot) == stamp:
+                return
+            digest = copier.digest_of(str(snapshot.path))
+        except OSError as error:
+            raise DatabaseError(f"{source.where}: the copy of the data is gone: {error.strerror}") from error
+        if digest != snapshot.copied:
+            raise DatabaseError(
+                f"{source.where}: the copy of the data was changed while the run went on (a program that was "
+                "tested may have done it); references cannot be trusted from here on"
+            )
+        self._seen[snapshot] = stamp
 
 
 class Isolated:
@@ -112,7 +137,7 @@ class Isolated:
 def isolated(sources: Mapping[str, tuple[DatabaseSource, Snapshot]], folder: Path) -> Isolated:
     """A fresh, writable copy of each snapshot, below ``folder``, as URLs of the same kind."""
     home = folder / uuid.uuid4().hex[:12]
-    home.mkdir(parents=True)
+    home.mkdir(mode=0o700, parents=True)
     urls = {}
     for number, (name, (source, snapshot)) in enumerate(sources.items(), start=1):
         target = home / str(number) / snapshot.path.name

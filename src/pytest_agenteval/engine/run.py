@@ -158,7 +158,8 @@ class Run:
         databases = Databases(
             urls,
             reasons,
-            folder=self.folder().path,
+            folder=self._private(),
+            key=self.folder().key if self.context.process.local else None,
             root=self.context.root,
             timeout=settings.sql_timeout,
             max_rows=settings.sql_max_rows,
@@ -192,7 +193,7 @@ class Run:
         from pytest_agenteval.llm.budget import Ledger
 
         limited = self.context.settings.budget is not None and self.context.process.local
-        return Ledger(self.context.settings.budget, self.folder().path / "ledger.json" if limited else None)
+        return Ledger(self.context.settings.budget, self._private() / "ledger.json" if limited else None)
 
     @resource
     def models(self) -> Models:
@@ -228,7 +229,7 @@ class Run:
                 given = {name: getattr(case.file_budget, name) for name in case.file_budget.__slots__}
                 limits = {name: limit for name, limit in given.items() if limit is not None}
                 file = f"budget_{hashlib.sha256(shown.encode()).hexdigest()[:16]}.json"
-                place = self.folder().path / file if self.context.process.local else None
+                place = self._private() / file if self.context.process.local else None
                 self._file_budgets[shown] = FileBudget(shown, limits, SharedState(place))
             return self._file_budgets[shown].attempt()
 
@@ -245,6 +246,11 @@ class Run:
                 found = self.find_folder() if self.context.process.local else None
                 self._folder = found or self._new_folder()
             return self._folder
+
+    def _private(self) -> Path:
+        """Return where the run keeps what agents have no business with."""
+        folder = self.folder()
+        return folder.private if self.context.process.local else folder.path
 
     def _new_folder(self) -> RunFolder:
         process = self.context.process

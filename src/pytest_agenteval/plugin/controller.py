@@ -151,7 +151,7 @@ class ControllerPlugin:
         if self._cases_ran():
             from pytest_agenteval.plugin.session_end import finish_or_tell
 
-            self.ending, why_not = finish_or_tell(session, bool(self.results), self.tell)
+            self.ending, why_not = finish_or_tell(session, self.results, self.tell)
             self.complaints += [why_not] if why_not is not None else []
         if self.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

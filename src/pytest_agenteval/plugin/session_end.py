@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.engine.run_metadata import run_info
+from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.plugin.items import session_state
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.prefetch import end_calls
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 
 Hook = Callable[..., None]
+Told = Mapping[str, Mapping[str, Any]]
+"""What cases reported, by node id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,17 @@ class RunSummary:
     budget: str = ""
 
 
-def finish_or_tell(session: pytest.Session, ran: bool, hook: Hook) -> tuple[RunSummary | None, str | None]:
-    """The ending; where there is none although cases ``ran``, why not: then no gate was judged.
+def finish_or_tell(session: pytest.Session, told: Told, hook: Hook) -> tuple[RunSummary | None, str | None]:
+    """The ending; where there is none although cases ``told`` of verdicts, why not: then no gate was judged.
 
     ``hook`` calls one of our hooks and keeps what it raises.
     """
     from pytest_agenteval.errors import AgentEvalError
 
     try:
-        ending = finish_session(session, hook)
-        if ending is not None or not ran:
-            return ending, None
+        ending = finish_session(session, hook, told)
+        if ending is not None or not told:
+            return ending, None if ending is None else _foreign_lines(ending.document)
         why = "the run's folder was deleted while it ran"
     except (OSError, AgentEvalError) as error:
         why = str(error)
@@ -69,8 +72,37 @@ def _where_kept(config: pytest.Config) -> str:
     return f"; the answers are in {shown}: `agenteval merge {shown}` makes the results file of them"
 
 
-def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
-    """Write the document, then decide the exit status by what it says."""
+def _foreign_lines(document: Document) -> str | None:
+    """Return what to say of lines in the run's folder that none of its processes has written."""
+    files = document.run.get("foreign_lines")
+    if not files:
+        return None
+    return (
+        f"lines in {', '.join(files)} of the run's folder were not written by this run and do not count: "
+        "a program that was tested, or another one, has written them"
+    )
+
+
+def _require_same(document: Document, told: Told) -> None:
+    """Refuse a document that says other verdicts than the run's own processes have told.
+
+    Raises ``ResultsError``: what lies in the outputs folder, a program under test can reach.
+    """
+    for case in document.cases:
+        nodeid = case.rows[0].nodeid
+        scalars = told.get(nodeid)
+        if scalars is not None and scalars["verdict"] != case.verdict:
+            raise ResultsError(
+                f"{nodeid}: the run's folder says {case.verdict}, the process that ran the case said "
+                f"{scalars['verdict']}; something has changed the folder while the run went on"
+            )
+
+
+def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummary | None:
+    """Write the document, then decide the exit status by what it says.
+
+    Raises ``ResultsError`` where it says something else than ``told``, the scalars that processes sent.
+    """
     from pytest_agenteval.reports.summary_files import write_summaries
     from pytest_agenteval.results.analysis.gates import exit_status
     from pytest_agenteval.results.document.document import from_folder, write_document
@@ -87,6 +119,7 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
     info = run_info(run.context, config.invocation_params.args)
     folder.write_run(info)
     document = from_folder(folder)
+    _require_same(document, told)
     gates = _gates(run, document, folder.document)
     if gates:
         folder.write_run({**info, "gates": [gate.record() for gate in gates]})
@@ -108,6 +141,9 @@ def finish_session(session: pytest.Session, hook: Hook) -> RunSummary | None:
         if run.context.settings.html
         else None
     )
+    if run.context.settings.file_mode == "shared":
+        for written in filter(None, (path, report)):
+            written.chmod(0o644)
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()

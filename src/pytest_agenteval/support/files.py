@@ -20,18 +20,28 @@ def shown_path(path: Path | str, root: Path) -> str:
     return below(Path(path), root).as_posix()
 
 
+def private_opener(path: str, flags: int) -> int:
+    """Open a file for this user only, for ``open(..., opener=private_opener)``."""
+    return os.open(path, flags, 0o600)
+
+
 @contextlib.contextmanager
 def replacing(path: Path, mode: str = "w", encoding: str | None = "utf-8") -> Iterator[IO[Any]]:
     """Open a file that takes the place of ``path`` when the block ends; where it raises, nothing changes.
 
-    Lines end in a line feed on every system. Raises ``OSError`` where the folder cannot be written.
+    The file is for this user only (0600): it holds what agents said. Lines end in a line feed on every
+    system. Raises ``OSError`` where the folder cannot be written.
     """
     # a thread of its own: two threads of one process may keep the same reference
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     binary = "b" in mode
     try:
         with open(
-            temporary, mode, encoding=None if binary else encoding, newline=None if binary else "\n"
+            temporary,
+            mode,
+            encoding=None if binary else encoding,
+            newline=None if binary else "\n",
+            opener=private_opener,
         ) as file:
             yield file
         temporary.replace(path)

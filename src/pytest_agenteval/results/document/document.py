@@ -98,6 +98,8 @@ def _header(
         info["skipped"] = [{"nodeid": nodeid, "reason": reason} for nodeid, reason in skipped]
     if index.torn:
         info["torn_lines"] = index.torn
+    if index.foreign:
+        info["foreign_lines"] = list(index.foreign)
     return header_of(info, run.get("started_at") or index.first, index.last, rows, len(skipped))
 
 

@@ -9,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 
 from pytest_agenteval.errors import JournalFailed
+from pytest_agenteval.support.files import private_opener
 
 
 class JournalFile:
@@ -90,6 +91,6 @@ def _new_file(folder: Path, process: str) -> FileIO:
     while True:
         name = f"{process}.jsonl" if number == 1 else f"{process}-{number}.jsonl"
         try:
-            return open(folder / name, "x+b", buffering=0)
+            return open(folder / name, "x+b", buffering=0, opener=private_opener)
         except FileExistsError:
             number += 1

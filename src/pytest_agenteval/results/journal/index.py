@@ -18,6 +18,7 @@ from typing import Any
 from pytest_agenteval.results.journal.journal import head_of
 from pytest_agenteval.results.journal.records import PlannedItem, planned_from
 from pytest_agenteval.results.journal.run_folder import RERUNS, RunFolder
+from pytest_agenteval.support.private import is_signed
 
 _PLANNED_FILE = re.compile(r"planned-(\d+)\.jsonl")
 
@@ -137,6 +138,8 @@ class Index:
     first: str
     last: str
     torn: int
+    foreign: tuple[str, ...] = ()
+    """Names of files with lines that none of the run's processes has written."""
 
     def calls(self, generation: int) -> int:
         """Return how many calls of agents began in this generation."""
@@ -151,9 +154,13 @@ def index_folder(folder: RunFolder, *, before: int | None = None) -> Index:
     items: dict[str, JournalItem] = {}
     first = last = ""
     torn = 0
-    for position in _positions(folder.journals()):
+    foreign: dict[str, None] = {}
+    for position in _positions(folder.journals(), folder.key):
         if position is None:
             torn += 1
+            continue
+        if isinstance(position, Path):
+            foreign[position.name] = None
             continue
         generation = _generation(position)
         if before is not None and generation >= before:
@@ -162,18 +169,26 @@ def index_folder(folder: RunFolder, *, before: int | None = None) -> Index:
         first = min(first or at, at, key=datetime.fromisoformat)
         last = max(last or at, at, key=datetime.fromisoformat)
         _note(items, position, generation)
-    return Index(items, first, last, torn)
+    return Index(items, first, last, torn, tuple(foreign))
 
 
-def _positions(files: Iterable[Path]) -> Iterator[LinePosition | None]:
-    """Yield every line of the files, planned ones first (they give the items' order); ``None``: torn."""
+def _positions(files: Iterable[Path], key: bytes | None) -> Iterator[LinePosition | Path | None]:
+    """Yield every line of the files, planned ones first (they give the items' order); ``None``: torn.
+
+    A whole line without the code of ``key`` is of another program: its file is named in its place.
+    """
     ordered = sorted(files, key=lambda path: (not path.name.startswith("planned-"), path.name))
     for path in ordered:
         offset = 0
         with open(path, "rb") as file:
             for line in file:
                 head = _whole_head(line)
-                yield None if head is None else LinePosition(path, offset, len(line), head)
+                if head is None:
+                    yield None
+                elif key is not None and not is_signed(line, key):
+                    yield path
+                else:
+                    yield LinePosition(path, offset, len(line), head)
                 offset += len(line)
 
 

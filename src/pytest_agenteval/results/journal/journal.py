@@ -29,6 +29,7 @@ from pytest_agenteval.results.journal.records import (
 )
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.support.json_codec import dumps, pack
+from pytest_agenteval.support.private import signed
 from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, Attempt
@@ -62,6 +63,7 @@ class Journal:
         self._redactor = redactor
         self._lock = threading.Lock()
         self._file = JournalFile(folder.path, process) if folder else None
+        self._key = folder.key if folder else None
         self._kept: list[str] = []
         self._answered: set[str] = set()
         self._hashes: list[tuple[Table, str]] = []
@@ -82,7 +84,7 @@ class Journal:
             return True
         place = self.folder.path / f"planned-{self.folder.generation}.jsonl"
         prepared = place.with_name(f".{place.name}.{self.process}")
-        prepared.write_text("".join(lines), encoding="ascii")
+        prepared.write_bytes(self._signed(lines))
         try:
             place.hardlink_to(prepared)
         except FileExistsError:
@@ -187,7 +189,12 @@ class Journal:
             if self._file is None:
                 self._kept.extend(lines)
                 return
-            self._file.write("".join(lines).encode("ascii"))
+            self._file.write(self._signed(lines))
+
+    def _signed(self, lines: Iterable[str]) -> bytes:
+        """Return the lines with a code each: what programs write into the folder does not count."""
+        data = [line.encode("ascii") for line in lines]
+        return b"".join(data if self._key is None else [signed(line, self._key) for line in data])
 
     def _hash(self, table: Table) -> str:
         """The table's hash; references are shared by attempts, so the last few are remembered."""

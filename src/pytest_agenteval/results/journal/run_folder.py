@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.support.files import write_atomic
+from pytest_agenteval.support.private import key_of, make_key, private_folder, remove_old, remove_private
 from pytest_agenteval.support.processes import is_alive
 
 RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
@@ -53,6 +54,8 @@ class RunFolder:
     path: Path
     token: str
     generation: int = 0
+    name: str = ""
+    """Of what it keeps out of the outputs folder: the key of its lines, copies of data, budgets."""
 
     @classmethod
     def reserve(cls, output_dir: Path, now: datetime, token: str | None = None) -> RunFolder:
@@ -71,17 +74,21 @@ class RunFolder:
         for path in run_folders(output_dir):
             cls.open(path).remove_stale_copies()
         prepared = output_dir / f".results-{os.getpid()}-{secrets.token_hex(4)}"
-        prepared.mkdir()
-        _write_json(prepared / SESSION, _facts(token, 0))
+        prepared.mkdir(mode=0o700)
+        name = secrets.token_hex(16)
+        make_key(name)
+        remove_old()
+        _write_json(prepared / SESSION, _facts(token, 0, name))
         stamp = f"results_{now:%Y%m%d_%H%M%S}"
         number = 1
         while True:
             place = output_dir / (stamp if number == 1 else f"{stamp}_{number}")
             if not _document(place).exists() and _renamed(prepared, place):
-                return cls(place, token)
-            if _session(place).get("token") == token:
+                return cls(place, token, 0, name)
+            if (session := _session(place)).get("token") == token:
                 shutil.rmtree(prepared)
-                return cls(place, token)
+                remove_private(name)
+                return cls(place, token, 0, str(session.get("name", "")))
             number += 1
 
     @classmethod
@@ -90,14 +97,15 @@ class RunFolder:
         for path in run_folders(output_dir):
             session = _session(path)
             if session.get("token") == token:
-                return cls(path, token, int(session.get("generation", 0)))
+                return cls(path, token, int(session.get("generation", 0)), str(session.get("name", "")))
         return None
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """A folder that exists, to be read."""
         session = _session(path)
-        return cls(path, str(session.get("token", "")), int(session.get("generation", 0)))
+        generation = int(session.get("generation", 0))
+        return cls(path, str(session.get("token", "")), generation, str(session.get("name", "")))
 
     @classmethod
     def resume(cls, path: Path, token: str | None = None) -> RunFolder:
@@ -108,7 +116,7 @@ class RunFolder:
         last = cls.open(path)
         last.remove_copies()
         new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
-        _write_json(path / SESSION, _facts(new.token, new.generation))
+        _write_json(path / SESSION, _facts(new.token, new.generation, new.name))
         return new
 
     @property
@@ -130,6 +138,16 @@ class RunFolder:
         """What :meth:`write_run` kept ({} where nothing was)."""
         return _read_json(self.path / RUN)
 
+    @property
+    def private(self) -> Path:
+        """Where it keeps what no agent should find: out of the working folder, for this user only."""
+        return private_folder(self.name or self.token)
+
+    @property
+    def key(self) -> bytes | None:
+        """What its lines are signed with; ``None`` where that is not known here."""
+        return key_of(self.name)
+
     def journals(self) -> list[Path]:
         """The JSONL files of the run, by name."""
         return sorted(self.path.glob("*.jsonl"))
@@ -137,6 +155,7 @@ class RunFolder:
     def remove(self) -> None:
         """Remove the folder: its document is complete."""
         shutil.rmtree(self.path, ignore_errors=True)
+        remove_private(self.name or self.token)
 
     def end(self) -> None:
         """Note that no process of the run is at work any more; what it left is for a resumed run."""
@@ -144,11 +163,11 @@ class RunFolder:
 
     def remove_copies(self) -> None:
         """Remove its copies of databases, which are as large as those are."""
-        shutil.rmtree(self.path / COPIES, ignore_errors=True)
+        shutil.rmtree(self.private / COPIES, ignore_errors=True)
 
     def remove_stale_copies(self) -> None:
         """The same for a run that was killed."""
-        if (self.path / COPIES).is_dir() and self.running is False:
+        if (self.private / COPIES).is_dir() and self.running is False:
             self.remove_copies()
 
     @property
@@ -157,7 +176,7 @@ class RunFolder:
         session = _session(self.path)
         if session.get("host") != platform.node():
             return None
-        askers = (int(p.name) for p in _entries(self.path / COPIES / "pids") if p.name.isdigit())
+        askers = (int(p.name) for p in _entries(self.private / COPIES / "pids") if p.name.isdigit())
         return any(is_alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
 
     @property
@@ -208,10 +227,10 @@ def newest_first(paths: Any) -> list[Path]:
     return sorted(paths, key=key, reverse=True)
 
 
-def _facts(token: str, generation: int) -> dict[str, Any]:
+def _facts(token: str, generation: int, name: str) -> dict[str, Any]:
     # a worker of xdist may end before its run does
     pid = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return {"token": token, "generation": generation, "pid": pid, "host": platform.node()}
+    return {"token": token, "generation": generation, "pid": pid, "host": platform.node(), "name": name}
 
 
 def _document(folder: Path) -> Path:
