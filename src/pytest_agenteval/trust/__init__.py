@@ -14,10 +14,26 @@ they are equal. sqlglot takes the statements apart, DuckDB or SQLite in memory r
 
 from __future__ import annotations
 
+from pytest_agenteval.trust.cause import Cause, prove_cause
 from pytest_agenteval.trust.constraints import Constraints, ForeignKey
 from pytest_agenteval.trust.counterexample import find_counterexample
+from pytest_agenteval.trust.difference import SqlDifference, sql_difference
 from pytest_agenteval.trust.errors import NotCheckedError
 from pytest_agenteval.trust.known import KnownData
+from pytest_agenteval.trust.mutants import Mutant, mutants
 from pytest_agenteval.trust.search import Luck
 
-__all__ = ["Constraints", "ForeignKey", "KnownData", "Luck", "NotCheckedError", "find_counterexample"]
+__all__ = [
+    "Cause",
+    "Constraints",
+    "ForeignKey",
+    "KnownData",
+    "Luck",
+    "Mutant",
+    "NotCheckedError",
+    "SqlDifference",
+    "find_counterexample",
+    "mutants",
+    "prove_cause",
+    "sql_difference",
+]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.table import Table
 from pytest_agenteval.trust.constraints import Constraints, parse_constraints
 from pytest_agenteval.trust.errors import NotCheckedError
 from pytest_agenteval.trust.mining import Mined, mine, quoted, table_sql
@@ -52,6 +53,10 @@ class KnownData:
                 except DatabaseError as error:
                     raise NotCheckedError(f"the tables of the database cannot be read: {error}") from error
             return self._catalog
+
+    def run(self, sql: str) -> Table:
+        """Run one SELECT on the data. Raises ``DatabaseError``."""
+        return self._source.query(sql)
 
     def query(self, sql: str) -> ReadStatement:
         """Return a statement taken apart. Raises ``NotCheckedError``."""

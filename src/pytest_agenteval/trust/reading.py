@@ -171,7 +171,7 @@ def read_query(sql: str, catalog: Catalog) -> ReadStatement:
     query = ReadStatement(sql, tree, resolved, views=views)
     try:
         query.scopes = list(traverse_scope(resolved))
-        _Reader(query, catalog).read()
+        StatementReader(query, catalog).read()
     except (SqlglotError, RecursionError) as error:
         raise NotCheckedError(f"the names of the SQL cannot be resolved: {error}") from error
     return query
@@ -273,7 +273,7 @@ def _resolved(tree: Any, catalog: Catalog) -> Any:
         return renamed
 
 
-class _Reader:
+class StatementReader:
     """Fills a ``ReadStatement`` from its scopes."""
 
     def __init__(self, query: ReadStatement, catalog: Catalog) -> None:
@@ -283,6 +283,7 @@ class _Reader:
         self.columns = {key: set(table.names) for key, table in catalog.tables.items()}
 
     def read(self) -> None:
+        """Fill the statement."""
         query = self.query
         for scope in query.scopes:
             for alias, (node, source) in scope.selected_sources.items():
@@ -319,6 +320,7 @@ class _Reader:
         return str(key)
 
     def scope_of(self, node: Any) -> Scope | None:
+        """Return the scope of the query around a node."""
         above = node
         while above is not None:
             if id(above) in self.by_node:
@@ -326,34 +328,35 @@ class _Reader:
             above = above.parent
         return None
 
-    def spots(self, column: Any) -> list[Spot]:
-        """Return the columns of the database behind a column, through CTEs and subqueries."""
+    def spots(self, column: Any, exact: bool = False) -> list[Spot]:
+        """Return the columns of the database behind a column, through CTEs and subqueries.
+
+        A MIN or MAX of a column counts as one of its values, but with ``exact``.
+        """
         scope = self.scope_of(column)
         name = column.name.lower()
         while scope is not None:
             sources = {key.lower(): source for key, (_, source) in scope.selected_sources.items()}
             if column.table:
                 if column.table.lower() in sources:
-                    return self._of(scope, column.table.lower(), sources[column.table.lower()], name)
+                    return self._of(scope, column.table.lower(), sources[column.table.lower()], name, exact)
             else:
                 for alias, source in sources.items():
-                    found = self._of(scope, alias, source, name)
+                    found = self._of(scope, alias, source, name, exact)
                     if found:
                         return found
             scope = scope.parent
         return []
 
-    def _of(self, scope: Scope, alias: str, source: Any, name: str) -> list[Spot]:
+    def _of(self, scope: Scope, alias: str, source: Any, name: str, exact: bool) -> list[Spot]:
         if isinstance(source, Scope):
-            return self._through(source, name, 0)
+            return self._through(source, name, exact)
         place = (self.number[id(scope)], alias)
         key = self.query.uses.get(place)
         return [(place, name)] if key is not None and name in self.columns[key] else []
 
-    def _through(self, scope: Scope, name: str, depth: int) -> list[Spot]:
+    def _through(self, scope: Scope, name: str, exact: bool) -> list[Spot]:
         query = scope.expression
-        if depth > 20:
-            return []
         if isinstance(query, exp.SetOperation):
             sides = [self.by_node.get(id(side.unnest())) for side in (query.this, query.expression)]
             position = next((i for i, p in enumerate(query.selects) if p.alias_or_name.lower() == name), None)
@@ -362,14 +365,14 @@ class _Reader:
                 selects: list[Any] = getattr(side.expression, "selects", []) if side is not None else []
                 if position is not None and position < len(selects):
                     target = selects[position].unalias()
-                    found += self.spots(target) if isinstance(target, exp.Column) else []
+                    found += self.spots(target, exact) if isinstance(target, exp.Column) else []
             return found
         for projection in getattr(query, "selects", []):
             if projection.alias_or_name.lower() == name:
                 inner = projection.unalias()
-                if isinstance(inner, exp.Min | exp.Max | exp.AnyValue | exp.First | exp.Last):
+                if not exact and isinstance(inner, exp.Min | exp.Max | exp.AnyValue | exp.First | exp.Last):
                     inner = inner.this  # the value is one of the column's
-                return self.spots(inner) if isinstance(inner, exp.Column) else []
+                return self.spots(inner, exact) if isinstance(inner, exp.Column) else []
         return []
 
     def _natural(self, scope: Scope) -> None:

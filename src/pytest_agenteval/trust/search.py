@@ -130,6 +130,10 @@ class PairSearch:
         finally:
             stop.cancel()
 
+    def load(self, luck: Luck) -> None:
+        """Put the rows of a counterexample into the engine. Raises ``TrialError``."""
+        self.engine.load({key: [list(row) for row in table.rows()] for key, table in luck.tables.items()})
+
     def _search(self, limits: Limits, deadline: float) -> Luck:
         maker = TrapMaker(self.catalog, self.queries, self.fitter, self.values, self.engine, limits.seed)
         ran, failure, trials = 0, "", 0
