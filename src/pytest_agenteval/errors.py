@@ -16,7 +16,7 @@
         ├── ComparisonFailed     the comparison itself broke                   stage comparison
         └── CheckFailed          a check could not be carried out              stage checks
             └── JudgeFailed      a judge was missing or answered nonsense      stage checks
-    DatabaseError                a database refused; whoever asked turns it into a StageError
+    DatabaseError                a database refused; the caller turns it into a StageError
 
 A wrong answer is never one of these: it is a value (``Comparison``, ``CheckResult``).
 """
@@ -55,7 +55,7 @@ class Problem:
     severity: str = "error"
 
     def render(self, root: Path | None = None) -> str:
-        """``tests/x.yml:12:3: text``, the path relative to ``root`` where it lies below it."""
+        """Return ``tests/x.yml:12:3: text``, the path relative to ``root`` where it lies below it."""
         shown = self.path
         if root is not None and self.path.is_relative_to(root):
             shown = self.path.relative_to(root)
@@ -133,7 +133,7 @@ class ExtractionFailed(StageError):
 
 
 class ComparisonFailed(StageError):
-    """The comparison itself broke (a defect of ours, never of the answer)."""
+    """The comparison itself broke (a defect of this plugin, never of the answer)."""
 
     stage = "comparison"
     reason = "comparison_failed"

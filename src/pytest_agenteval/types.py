@@ -64,7 +64,7 @@ class Usage:
         return sum(known) if known else None
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum, part by part; a part unknown on both sides stays unknown."""
+        """Return the sum, part by part; a part unknown on both sides stays unknown."""
 
         def plus(a: int | None, b: int | None) -> int | None:
             return b if a is None else a if b is None else a + b
@@ -272,7 +272,7 @@ class CaseResult:
 
     @property
     def cause(self) -> str:
-        """The message with what the comparison of the attempt it tells of found."""
+        """The message plus the diagnosis of the deciding attempt."""
         shown = next((attempt for attempt in self.attempts if attempt.verdict == self.verdict), None)
         return self.message if shown is None else self.message.replace(shown.message, shown.cause, 1)
 
@@ -303,7 +303,7 @@ class ChatModel(Protocol):
         max_tokens: int = 4096,
         deadline: float | None = None,
     ) -> Completion:
-        """One model turn. ``schema``: a JSON Schema the text must follow. Raises ``AgentFailed``."""
+        """Return one model turn. ``schema``: a JSON Schema the text must follow. Raises ``AgentFailed``."""
         ...
 
 
@@ -359,15 +359,15 @@ class Services(Protocol):
         ...
 
     def schema(self) -> Mapping[str, Sequence[str]]:
-        """Column names by ``schema.table`` of the case's database ({} where none is configured)."""
+        """Return column names by ``schema.table`` of the case's database ({} where none is configured)."""
         ...
 
     def dialect(self) -> str | None:
-        """The sqlglot dialect of the case's database."""
+        """Return the sqlglot dialect of the case's database."""
         ...
 
     def resolve(self, reference: str) -> Any:
-        """The object behind ``pkg.mod:name``, rootdir first on ``sys.path``."""
+        """Return the object behind ``pkg.mod:name``, rootdir first on ``sys.path``."""
         ...
 
 
@@ -389,7 +389,7 @@ class Evidence:
 
     ``value`` is the answer's value, else the first cell of ``table``. ``reference`` is the first
     accepted table. ``statements`` are all statements the agent really executed, in order; ``unread``
-    are calls that may have executed more, of tools that nobody has named as those that run queries.
+    are calls that may have executed more, of tools that are not configured as SQL tools.
     """
 
     prompt: str

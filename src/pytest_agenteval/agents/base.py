@@ -94,7 +94,7 @@ class RunnableAgent:
 
     ``kind`` is a row of ``CANNOT`` (or ``dazense`` / ``pda``); ``name`` is shown where an agent has no
     model; ``place`` says where it comes from. ``default_model`` is used, and named in ids and
-    results, when none is given. ``whole``: it is called once with all turns. ``own``: one of ours, it
+    results, when none is given. ``whole``: it is called once with all turns. ``own``: a built-in one, it
     ends by itself at ``task.limits.deadline``. ``is_async``: it is known to be.
     ``fresh`` makes the agent of one attempt; ``entered`` is an object with ``__aenter__``.
     """
@@ -123,12 +123,12 @@ class RunnableAgent:
 
 
 def cannot(kind: str, *honoured: str) -> dict[str, str]:
-    """The row of ``kind`` without the keys ``honoured``."""
+    """Return the row of ``kind`` without the keys ``honoured``."""
     return {key: why for key, why in CANNOT[kind].items() if key not in honoured}
 
 
 def unsupported(agent: RunnableAgent, case: Case) -> str | None:
-    """Why ``agent`` cannot run ``case``: ``nao: cannot hold a conversation (prompt has 3 turns)``.
+    """Return why ``agent`` cannot run ``case``: ``nao: cannot hold a conversation (prompt has 3 turns)``.
 
     ``None`` when it honours every key the case uses; several reasons are joined by ``; ``.
     """

@@ -34,7 +34,7 @@ def converse(task: Task, ask: Callable[[Task], Answer], root: Path | None = None
 def _asked(
     ask: Callable[[Task], Answer], turn: Task, earlier: Sequence[Answer], count: int, root: Path | None
 ) -> Answer:
-    """One turn; an error names it and carries what the turns before it gave."""
+    """Ask one turn; an error names it and carries what the turns before it gave."""
     try:
         return ask(turn)
     except BudgetSpent:
@@ -50,7 +50,9 @@ def _asked(
 
 
 def _continued(conversation: Any, prompt: str, answer: Answer) -> Any:
-    """The conversation after ``answer``: the agent's own, else the list of messages, one turn longer."""
+    """Return the conversation after ``answer``: the agent's own, else the list of messages,
+    one turn longer.
+    """
     if answer.conversation is not None:
         return answer.conversation
     earlier = conversation if isinstance(conversation, list) else []
@@ -62,7 +64,7 @@ def _continued(conversation: Any, prompt: str, answer: Answer) -> Any:
 
 
 def merged(answers: Sequence[Answer], conversation: Any = None) -> Answer:
-    """One answer of all turns: the last one's text, data and value, all tool calls with their turn.
+    """Return one answer of all turns: the last one's text, data and value, all tool calls with their turn.
 
     Usage is the sum of what is known; cost is unknown when one turn's is.
     """

@@ -27,7 +27,7 @@ _ALIASES: Mapping[str, str] = {
 
 
 def normalize(raw: Any, place: str = "the agent") -> Answer:
-    """``raw`` as an ``Answer``. Raises ``AgentFailed`` naming its type and what is allowed."""
+    """Return ``raw`` as an ``Answer``. Raises ``AgentFailed`` naming its type and what is allowed."""
     if isinstance(raw, Answer):
         return _checked(raw, place)
     if isinstance(raw, str):
@@ -60,7 +60,7 @@ def _named(raw: Any) -> str:
 
 
 def as_table(raw: Any, place: str = "the agent") -> Table | None:
-    """``raw`` as a table when it is one; ``None`` when it is something else.
+    """Return ``raw`` as a table when it is one; ``None`` when it is something else.
 
     Lists (or tuples) of dicts or of rows with ``keys()``, pandas and Arrow tables, and whatever
     offers the Arrow stream protocol (polars, DuckDB relations). Raises ``AgentFailed`` when a table
@@ -105,7 +105,7 @@ def _from_records(rows: Iterable[Any]) -> Table:
 
 
 def _plain_table(table: Table) -> Table:
-    """The same table with plain values; Arrow columns are plain already."""
+    """Return the same table with plain values; Arrow columns are plain already."""
     values = tuple(data if _is_arrow(data) else _plain_column(data, table, i)
                    for i, data in enumerate(table.values))  # fmt: skip
     columns = tuple(Column(safe_str(column.name), column.type) for column in table.columns)
@@ -128,7 +128,7 @@ def _from_stream(raw: Any) -> Table:
 
 
 def _checked(answer: Answer, place: str) -> Answer:
-    """The answer with every field in its documented type."""
+    """Return the answer with every field in its documented type."""
     data = answer.data
     table = None if data is None else as_table(data, place)
     if data is not None and table is None:
@@ -160,7 +160,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """A count, a price, a duration; what cannot be one is unknown: less than 0 would free a budget."""
+    """Return a count, a price, a duration; what cannot be one is unknown: less than 0 would free a budget."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -174,7 +174,7 @@ def _whole(value: Any) -> int | None:
 
 
 def tool_call(call: Any, place: str = "the agent") -> ToolCall:
-    """A ``ToolCall``, or a dict with its fields (also ``toolName``, ``toolCallId``), made plain."""
+    """Return a ``ToolCall``, or a dict with its fields (also ``toolName``, ``toolCallId``), made plain."""
     if isinstance(call, Mapping):
         call = _call_from_mapping(call, place)
     if not isinstance(call, ToolCall):
@@ -212,7 +212,7 @@ def _call_from_mapping(call: Mapping[Any, Any], place: str) -> ToolCall:
 
 
 def _result(result: Any, place: str, depth: int = 0) -> Any:
-    """A tool's result; tables in it become ``{"columns", "data", "row_count"}`` of plain values."""
+    """Return a tool's result; tables in it become ``{"columns", "data", "row_count"}`` of plain values."""
     if isinstance(result, Mapping) and depth < 3:
         return {safe_str(key): _result(item, place, depth + 1) for key, item in result.items()}
     if isinstance(result, list | tuple | str | Mapping) or result is None:
@@ -243,7 +243,7 @@ def _usage(usage: Any, place: str) -> Usage | None:
 
 
 def answer_from_mapping(form: Mapping[str, Any], place: str) -> Answer:
-    """An answer written as JSON by a program: the fields of ``Answer``, ``data`` a list of objects.
+    """Return an answer written as JSON by a program: the fields of ``Answer``, ``data`` a list of objects.
 
     ``data`` may also be ``{columns, rows}`` (with ``types``). Raises ``AgentFailed`` for unknown keys.
     """

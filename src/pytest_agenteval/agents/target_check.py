@@ -18,7 +18,7 @@ ANY_URL = "http://localhost"
 
 
 def http_fault(project: Project, url: str) -> str | None:
-    """What is wrong with the ``http`` block of a project file, secrets masked; ``None``: nothing.
+    """Return what is wrong with the ``http`` block of a project file, secrets masked; ``None``: nothing.
 
     Where a variable that it needs is not set here, only a run can say. ``url`` beats the block's.
     """
@@ -28,7 +28,7 @@ def http_fault(project: Project, url: str) -> str | None:
 
 
 def target_fault(target: str, project: Project, *, root: Path, present: bool) -> str | None:
-    """What is wrong with a target; ``None``: nothing that can be known before a case runs.
+    """Return what is wrong with a target; ``None``: nothing that can be known before a case runs.
 
     ``present``: also whether its program or file is there. What ``python:`` names is not looked for:
     importing it would run the user's code.
@@ -53,7 +53,7 @@ def target_fault(target: str, project: Project, *, root: Path, present: bool) ->
 
 
 def _missing_program(word: str) -> str | None:
-    """A program by its name must be on PATH; a path may lead to what a fixture builds."""
+    """Return why a program cannot be found on PATH; a path may lead to what a fixture builds."""
     if os.sep in word or shutil.which(word) is not None:
         return None
     return f"target command: there is no program {word!r} on PATH"

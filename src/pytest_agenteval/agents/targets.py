@@ -28,7 +28,7 @@ SCHEMES: Mapping[str, str] = {
 
 
 def make_agent(target: str, context: AgentContext | None = None) -> RunnableAgent:
-    """The agent behind ``target``.
+    """Return the agent behind ``target``.
 
     Raises ``SettingsError`` for an unknown scheme or bad configuration, ``AgentFailed`` when what it
     names cannot be loaded.

@@ -39,7 +39,7 @@ class ReadConversation:
 
 
 def read_conversations(path: Path, database: str | None = None) -> tuple[list[ReadConversation], list[str]]:
-    """The conversations of a JSONL file, those that people disliked first; and what could not be used.
+    """Return the conversations of a JSONL file, those that people disliked first; and what could not be used.
 
     The same question twice counts once, the worst rated. Raises ``ResultsError`` for a file in which
     no line is a conversation, ``OSError``.
@@ -103,7 +103,7 @@ def _draft(
 
 
 def rating_of(value: Any, stars: bool = False) -> Rating:
-    """What a rating says: words, thumbs, booleans, -1 / 0 / 1; with ``stars`` numbers from 1 to 5."""
+    """Return what a rating says: words, thumbs, booleans, -1 / 0 / 1; with ``stars`` numbers from 1 to 5."""
     if isinstance(value, str):
         word = value.strip().lower()
         if word.lstrip("+-").isdigit():
@@ -157,7 +157,7 @@ def _turns(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The text of a message; of parts the texts among them."""
+    """Return the text of a message; of parts the texts among them."""
     content = message.get("content", message.get("parts"))
     if isinstance(content, str):
         return content.strip()
@@ -178,7 +178,7 @@ def _sql(raw: Mapping[str, Any]) -> str | None:
 
 
 def _statements(message: Mapping[str, Any]) -> Iterator[str]:
-    """The SQL in the tool calls of a message: OpenAI's ``tool_calls``, ``toolCalls``, or tool parts."""
+    """Yield the SQL in the tool calls of a message: OpenAI's ``tool_calls``, ``toolCalls``, or tool parts."""
     calls = message.get("tool_calls") or message.get("toolCalls") or []
     parts = message.get("parts") or message.get("content")
     for call in [*calls, *(parts if isinstance(parts, list) else [])]:

@@ -41,7 +41,7 @@ class Draft:
     caution: str = ""
 
     def keys(self) -> dict[str, Any]:
-        """The case as its file holds it."""
+        """Return the case as its file holds it."""
         turns = [text.strip("\n") for text in self.turns]
         held: dict[str, Any] = {"name": self.name, "prompt": turns[0] if len(turns) == 1 else turns}
         if self.database:
@@ -59,7 +59,7 @@ class Draft:
 
 
 def caution_of(row: Row) -> str:
-    """What to know before an answer becomes a reference ('' where it passed, or nothing judged it)."""
+    """Return what to know before an answer becomes a reference ('' where it passed, or nothing judged it)."""
     if row.verdict in ("passed", "review"):
         return ""
     word = "failed its case" if row.verdict == "failed" else f"ended in {row.verdict.replace('_', ' ')}"
@@ -74,7 +74,7 @@ def draft_of(
     caution: str = "",
     sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS,
 ) -> Draft:
-    """The draft of a results entry. Raises ``NoCase`` where the results do not hold what was asked."""
+    """Return the draft of a results entry. Raises ``NoCase`` where the results do not hold what was asked."""
     turns = [str(turn) for turn in entry.get("turns") or [entry.get("prompt")] if turn]
     if not turns:
         raise NoCase(
@@ -118,7 +118,9 @@ def _plain(value: Any) -> Any:
 
 
 def case_text(draft: Draft) -> str:
-    """The draft as YAML; texts of several lines stand as blocks. Control characters are written out."""
+    """Return the draft as YAML; texts of several lines stand as blocks. Control characters are written
+    out.
+    """
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -136,7 +138,7 @@ def case_text(draft: Draft) -> str:
 
 
 def _tidy(value: Any) -> Any:
-    """Blanks at line ends would keep YAML from showing a text as a block; in SQL they mean nothing."""
+    """Remove blanks at line ends: they would keep YAML from showing a text as a block."""
     if isinstance(value, Mapping):
         return {
             str(key): "\n".join(line.rstrip().expandtabs(4) for line in entry.splitlines()) + "\n"
@@ -148,7 +150,7 @@ def _tidy(value: Any) -> Any:
 
 
 def slug(name: str) -> str:
-    """A file name for a case: letters, digits, ``_`` and ``-``, at most 60."""
+    """Return a file name for a case: letters, digits, ``_`` and ``-``, at most 60."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:60].strip("_-").lower() or "case"
 
@@ -179,7 +181,7 @@ def save_case(folder: Path, draft: Draft) -> tuple[Path, bool]:
 
 
 def _same_case(place: Path, text: str) -> bool:
-    """Whether a file asks and expects what ``text`` does."""
+    """Return whether a file asks and expects what ``text`` does."""
     import yaml
 
     try:
@@ -191,7 +193,7 @@ def _same_case(place: Path, text: str) -> bool:
 
 
 def case_folder(root: Path, path: str | None) -> Path:
-    """Where a case from results belongs: beside the case it answers, else ``tests`` below ``root``."""
+    """Return where a case from results belongs: beside the case it answers, else ``tests`` below ``root``."""
     if path:
         beside = (root / path).parent
         if (root / path).is_file() and beside.resolve().is_relative_to(root.resolve()):

@@ -28,11 +28,11 @@ class CheckParser(Protocol):
     """What turns data into checks (``checks.registry.Registry``)."""
 
     def parse(self, raw: Any) -> ParsedCheck | list[Fault]:
-        """One entry of ``assertions``, or all of its faults."""
+        """Return one entry of ``assertions``, or all of its faults."""
         ...
 
     def parse_expect(self, raw: Any) -> tuple[tuple[ParsedCheck, ...], list[Fault]]:
-        """The checks of Tent's ``expect``, and its faults."""
+        """Return the checks of Tent's ``expect``, and its faults."""
         ...
 
 
@@ -41,7 +41,7 @@ class SuiteRules:
     """What the rest of the project says about its cases.
 
     ``databases`` are the configured names (``None``: a fixture defines them, not known yet);
-    ``marks`` the registered marks, which no tag may be called. ``speaks``: the project speaks of us
+    ``marks`` the registered marks, which no tag may be called. ``speaks``: the project mentions this plugin
     (``discovery.ClaimRules``), so that a key of other programs' data is a slip.
     ``hint`` is what is added where a database is not known.
     """
@@ -67,7 +67,7 @@ class CaseSource:
 
 
 def case_id(name: str) -> str:
-    """The pytest id of a name: NFC, runs of other characters than letters, digits, _.+/- as ``_``."""
+    """Return the pytest id of a name: NFC, runs of other characters than letters, digits, _.+/- as ``_``."""
     normal = unicodedata.normalize("NFC", name)
     return _NOT_IN_IDS.sub("_", normal).strip("_") or "case"
 
@@ -83,7 +83,7 @@ class CaseBuilder:
         self._variables: dict[str, str] | None = None
 
     def build(self) -> list[Case]:
-        """The case and its variants; nothing after an error was reported."""
+        """Return the case and its variants; nothing after an error was reported."""
         before = self._reader.errors
         simple = self._simple()
         self._variables = self._texts_of_vars()
@@ -98,12 +98,12 @@ class CaseBuilder:
         return self._source.own.get(key) or self._source.defaults.get(key)
 
     def _each(self, key: str) -> list[MappingEntry]:
-        """The defaults' entry of a key and the case's own, in this order."""
+        """Return the defaults' entry of a key and the case's own, in this order."""
         places = (self._source.defaults.get(key), self._source.own.get(key))
         return [entry for entry in places if entry is not None]
 
     def _simple(self) -> dict[str, Any]:
-        """The keys that one reader reads, by field of ``Case``."""
+        """Return the keys that one reader reads, by field of ``Case``."""
         fields: dict[str, Any] = {}
         for key in KEYS:
             if key.read is None or (entry := self._entry(key.name)) is None or key.name == "version":
@@ -120,7 +120,7 @@ class CaseBuilder:
         return fields
 
     def _texts(self) -> dict[str, Any]:
-        """Prompt, context, reference SQL, expected rows and facts."""
+        """Return prompt, context, reference SQL, expected rows and facts."""
         reader, fields = self._reader, dict[str, Any]()
         fields["turns"] = self._turns()
         if (entry := self._entry("context")) is not None:
@@ -204,7 +204,7 @@ class CaseBuilder:
         return text
 
     def _texts_of_vars(self) -> dict[str, str] | None:
-        """Each variable as the text that replaces it; ``None`` where the case has no ``vars``."""
+        """Return each variable as the text that replaces it; ``None`` where the case has no ``vars``."""
         entries = [entry for entry in self._each("vars") if entry.value.id == "mapping"]
         if not entries:
             return None
@@ -215,7 +215,7 @@ class CaseBuilder:
         return tuple(self._filled(node, text) or "" for text in texts)
 
     def _filled(self, node: Node, text: str | None) -> str | None:
-        """``text`` with ``${name}`` replaced; ``$${name}`` stays as ``${name}``."""
+        """Return ``text`` with ``${name}`` replaced; ``$${name}`` stays as ``${name}``."""
         if text is None or self._variables is None or "${" not in text:
             return text
         known = self._variables
@@ -230,7 +230,7 @@ class CaseBuilder:
         return _VARIABLE.sub(value, text)
 
     def _checked(self) -> dict[str, Any]:
-        """Checks, comparison and outcome."""
+        """Return checks, comparison and outcome."""
         expect = self._entry("expect")
         fields: dict[str, Any] = {"assertions": self._checks(self._entry("assertions"), expect)}
         if (outcome := self._outcome_of(expect)) is not None:

@@ -25,7 +25,7 @@ POLICY = "policies/policy.yml"
 
 
 def dataset_cases(reader: Reader, root: Node, rules: SuiteRules, project: Path) -> list[Case]:
-    """The governance cases of a dataset file; what is wrong goes to ``reader``."""
+    """Return the governance cases of a dataset file; what is wrong goes to ``reader``."""
     if root.id != "mapping":
         reader.error(root, f"a dataset must be a mapping of keys, found {found(root)}")
         return []
@@ -46,7 +46,7 @@ def dataset_cases(reader: Reader, root: Node, rules: SuiteRules, project: Path) 
 
 
 def _database(reader: Reader, entry: MappingEntry | None, rules: SuiteRules) -> str | None:
-    """The warehouse's database where it is configured here; ``agenteval validate`` judges it."""
+    """Return the warehouse's database where it is configured here; ``agenteval validate`` judges it."""
     if entry is None or entry.value.id != "mapping":
         return None
     pair = reader.entries(entry.value).get("database_id")
@@ -95,7 +95,7 @@ def _case(
 
 
 def _expected(reader: Reader, node: Node) -> dict[str, Any]:
-    """What the case expects, by the words of dazense."""
+    """Return what the case expects, by the words of dazense."""
     if node.id != "mapping":
         reader.error(node, f"expected: a mapping with outcome is needed, found {found(node)}")
         return {}
@@ -126,7 +126,7 @@ def _is_range(value: Any) -> bool:
 
 
 def _raw_checks(expected: Mapping[str, Any], base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The expectation as entries of ``assertions``."""
+    """Return the expectation as entries of ``assertions``."""
     decided: dict[str, Any] = {"type": "governance", **base}
     names = {"outcome": "decision", "check_failed": "check_failed", "guidance_rules_include": "rules"}
     decided |= {field: expected[word] for word, field in names.items() if word in expected}

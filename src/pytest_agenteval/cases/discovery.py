@@ -43,7 +43,7 @@ class ClaimRules:
     """What a project says about which of its files are cases.
 
     ``globs`` is ini ``agenteval_files``, relative to ``root`` (``*`` crosses ``/``). ``speaks``: the
-    project speaks of us (a project file, an ini key or an option of ours). ``whole`` is the folder
+    project mentions this plugin (a project file, an ini key or an option of it). ``whole`` is the folder
     in which the program of the project file, ``program``, takes every YAML file for a case.
     """
 
@@ -58,7 +58,7 @@ class ClaimRules:
 class FileClaim:
     """Why a file is ours. ``strict``: it must hold cases; otherwise it is ours only if it does.
 
-    ``why`` is what the faults of a file end with that nobody named (``''``: it was named);
+    ``why`` is what the faults of a file end with that the user did not name (``''``: it was named);
     ``speaks`` as in ``ClaimRules``.
     """
 
@@ -69,7 +69,7 @@ class FileClaim:
 
 
 def claim(path: Path, rules: ClaimRules, *, named: bool = False) -> FileClaim | None:
-    """Whether ``path`` is a case file of the project; ``None``: leave it alone.
+    """Return whether ``path`` is a case file of the project; ``None``: leave it alone.
 
     ``named`` says that the file itself stands on the command line. Raises ``OSError`` for an
     unreadable file.
@@ -101,7 +101,7 @@ def _why(reason: str) -> str:
 
 
 def sniff(data: bytes, *, speaks: bool = True) -> str:
-    """What in the bytes of a YAML file makes it a case file (``'prompt'``); ``''``: it is none.
+    """Return what in the bytes of a YAML file makes it a case file (``'prompt'``); ``''``: it is none.
 
     Where the project ``speaks`` of us a file is one that asks or checks in its first entry, and one
     that is broken where it would; elsewhere one that asks and checks.
@@ -131,7 +131,7 @@ def _signs(data: bytes, *, form: bool = False) -> str:
 
 
 def _broken_sign(data: bytes) -> str:
-    """Why a file that cannot be read is taken for a case: a line that asks, where a case has it."""
+    """Return why a file that cannot be read is taken for a case: a line that asks, where a case has it."""
     if (hit := _ASKS_ANYWHERE.search(data)) is None:
         return ""
     if _CASES_AT_MARGIN.search(data) or _KEY_AT_MARGIN.search(data):
@@ -148,7 +148,7 @@ def _is_another_programs(data: bytes) -> bool:
 
 
 def find(paths: Iterable[Path], rules: ClaimRules) -> list[tuple[Path, FileClaim]]:
-    """Every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
+    """Return every case file among ``paths`` (files, taken as named) and below them (folders), sorted."""
     found: dict[Path, FileClaim] = {}
     for path in paths:
         for entry in sorted(visible_files(path)) if path.is_dir() else [path]:
@@ -160,7 +160,9 @@ def find(paths: Iterable[Path], rules: ClaimRules) -> list[tuple[Path, FileClaim
 
 
 def near_miss(path: Path, rules: ClaimRules) -> str | None:
-    """The key by which a file looks like a case that asks nothing; only where nobody speaks of us."""
+    """Return the key by which a file looks like a case that asks nothing;
+    only in a project that does not mention this plugin.
+    """
     if rules.globs or rules.speaks or path.suffix not in SUFFIXES:
         return None
     inside = _folders(path, rules.root)
@@ -178,7 +180,7 @@ def near_miss(path: Path, rules: ClaimRules) -> str | None:
 
 
 def overlooked(folders: Iterable[Path], rules: ClaimRules) -> Iterator[tuple[Path, str]]:
-    """Every ``near_miss`` below ``folders``, with its key."""
+    """Yield every ``near_miss`` below ``folders``, with its key."""
     for folder in folders:
         for path in sorted(visible_files(folder)) if folder.is_dir() else ():
             if (key := near_miss(path, rules)) is not None:
@@ -186,7 +188,7 @@ def overlooked(folders: Iterable[Path], rules: ClaimRules) -> Iterator[tuple[Pat
 
 
 def visible_files(folder: Path) -> Iterator[Path]:
-    """The files below a folder, without those folders that pytest does not enter either."""
+    """Yield the files below a folder, without those folders that pytest does not enter either."""
     for place, names, files in os.walk(folder):
         names[:] = [
             name

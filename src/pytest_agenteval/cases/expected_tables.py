@@ -60,7 +60,7 @@ class Cell:
 
 
 def expected_table(reader: Reader, node: Node) -> Table | None:
-    """The table of an ``expected`` key; ``None`` after an error was reported."""
+    """Return the table of an ``expected`` key; ``None`` after an error was reported."""
     if node.id == "sequence":
         return _from_maps(reader, node, {})
     if node.id != "mapping":
@@ -91,7 +91,7 @@ def expected_table(reader: Reader, node: Node) -> Table | None:
 
 
 def _types(reader: Reader, entry: MappingEntry | None) -> dict[str, tuple[str, Node]]:
-    """Column -> its declared SQL type and the place where it stands."""
+    """Return column -> its declared SQL type and the place where it stands."""
     if entry is None:
         return {}
     if entry.value.id != "mapping":
@@ -112,7 +112,7 @@ def _types(reader: Reader, entry: MappingEntry | None) -> dict[str, tuple[str, N
 
 
 def _base(name: str) -> str:
-    """``DECIMAL`` of ``decimal(10, 2)``; ``LIST`` of ``INTEGER[]``."""
+    """Return ``DECIMAL`` of ``decimal(10, 2)``; ``LIST`` of ``INTEGER[]``."""
     return "LIST" if name.endswith("[]") else re.sub(r"\s*\(.*\)", "", name).strip().upper()
 
 
@@ -222,7 +222,7 @@ def _table(
 
 
 def _yaml_type(cells: list[Cell]) -> tuple[str | None, list[Any]]:
-    """The column type of YAML's own values; ``None`` where they are of several kinds."""
+    """Return the column type of YAML's own values; ``None`` where they are of several kinds."""
     values = [cell.value for cell in cells]
     kinds = {_kind(value) for value in values if value is not None}
     if kinds == {"BIGINT", "DOUBLE"}:
@@ -246,7 +246,7 @@ def _kind(value: Any) -> str | None:
 
 
 def _csv_type(cells: list[Cell]) -> tuple[str | None, list[Any]]:
-    """The narrowest type every value of a CSV column parses as; an empty field is NULL."""
+    """Return the narrowest type every value of a CSV column parses as; an empty field is NULL."""
     texts = [cell.text for cell in cells]
     given = [text for text in texts if text is not None]
     if not given:
@@ -260,7 +260,7 @@ def _csv_type(cells: list[Cell]) -> tuple[str | None, list[Any]]:
 
 
 def _csv_kinds(given: list[str]) -> list[tuple[str, Callable[[str], Any]]]:
-    """Types to try, narrowest first, of those whose form all values have."""
+    """Return types to try, narrowest first, of those whose form all values have."""
 
     def all_match(*forms: re.Pattern[str]) -> bool:
         return all(any(form.fullmatch(text) for form in forms) for text in given)
@@ -287,12 +287,12 @@ def _csv_kinds(given: list[str]) -> list[tuple[str, Callable[[str], Any]]]:
 
 
 def datetime_zone(text: str) -> bool:
-    """Whether an ISO timestamp names an offset."""
+    """Return whether an ISO timestamp names an offset."""
     return text.endswith("Z") or bool(re.search(r"[+-]\d\d:?\d\d$", text[10:]))
 
 
 def _declared(reader: Reader, cell: Cell, kind: str, column: str) -> Any:
-    """A cell as its declared type, read from how it is written (``02134`` stays that as VARCHAR)."""
+    """Return a cell as its declared type, read from how it is written (``02134`` stays that as VARCHAR)."""
     if cell.value is None:
         return None
     if cell.text is None:

@@ -13,7 +13,7 @@ ParseComparison = Callable[[Mapping[str, Any]], Any]
 
 
 def comparison_faults(parse: ParseComparison | None, options: Mapping[str, Any]) -> Sequence[Fault]:
-    """The faults of comparison options; ``parse`` raises a ``ValueError`` that carries them."""
+    """Return the faults of comparison options; ``parse`` raises a ``ValueError`` that carries them."""
     if parse is None:
         from pytest_agenteval.compare.options import option_faults
 
@@ -27,7 +27,7 @@ def comparison_faults(parse: ParseComparison | None, options: Mapping[str, Any])
 
 
 def find_key(reader: Reader, node: Node, key: str | int) -> MappingEntry | None:
-    """The entry of ``key`` in a mapping, or in the first mapping of a list that has it."""
+    """Return the entry of ``key`` in a mapping, or in the first mapping of a list that has it."""
     if node.id == "mapping":
         return reader.entries(node).get(str(key))
     entries = node.value if node.id == "sequence" else []
@@ -36,7 +36,7 @@ def find_key(reader: Reader, node: Node, key: str | int) -> MappingEntry | None:
 
 
 def locate(reader: Reader, node: Node, fault: Fault) -> Node:
-    """The node a fault is about: the key when the key is wrong, else the value."""
+    """Return the node a fault is about: the key when the key is wrong, else the value."""
     key = node
     for step in fault.path:
         if node.id == "mapping" and (entry := reader.entries(node).get(str(step))) is not None:

@@ -25,7 +25,7 @@ _TAG = re.compile(r"[^\W_][\w.:+/-]*")
 
 
 def text(reader: Reader, node: Node, key: str) -> str | None:
-    """A sentence: not empty, not something YAML types otherwise."""
+    """Return a sentence: not empty, not something YAML types otherwise."""
     if node.id != "scalar":
         reader.error(node, f"{key}: expected text, found {found(node)}")
     elif not node.value.strip() or node.tag.endswith(":null"):
@@ -38,7 +38,7 @@ def text(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def name(reader: Reader, node: Node, key: str) -> str | None:
-    """A name, as written."""
+    """Return a name, as written."""
     if node.id != "scalar":
         reader.error(node, f"{key}: expected text, found {found(node)}")
     elif not node.value.strip() or node.tag.endswith(":null"):
@@ -49,7 +49,7 @@ def name(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def _several(reader: Reader, node: Node, key: str, read: Read) -> tuple[Any, ...]:
-    """One value or a list of them, in order, each once."""
+    """Return one value or a list of them, in order, each once."""
     if node.id == "sequence":
         if not node.value:
             reader.error(node, f"{key} is empty")
@@ -60,19 +60,19 @@ def _several(reader: Reader, node: Node, key: str, read: Read) -> tuple[Any, ...
 
 
 def texts(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
-    """A text or a list of texts."""
+    """Return a text or a list of texts."""
     return _several(reader, node, key, text)
 
 
 def names(reader: Reader, node: Node, key: str, read: Read = name) -> tuple[str, ...]:
-    """A name or a list of names, repeated ones once; the list may be empty."""
+    """Return a name or a list of names, repeated ones once; the list may be empty."""
     if node.id == "sequence" and not node.value:
         return ()
     return tuple(dict.fromkeys(_several(reader, node, key, read)))
 
 
 def text_list(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
-    """A list of texts; it may be empty."""
+    """Return a list of texts; it may be empty."""
     if node.id != "sequence":
         reader.error(node, f"{key}: expected a list, found {found(node)}")
         return ()
@@ -80,12 +80,12 @@ def text_list(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
 
 
 def tags(reader: Reader, node: Node, key: str) -> tuple[str, ...]:
-    """Tags: names that ``-m`` can select."""
+    """Return tags: names that ``-m`` can select."""
     return names(reader, node, key, tag)
 
 
 def tag(reader: Reader, node: Node, key: str) -> str | None:
-    """One tag."""
+    """Return one tag."""
     word = name(reader, node, key)
     if word is not None and not _TAG.fullmatch(word):
         reader.error(node, f"{key}: {word!r} cannot be selected with -m; use letters, digits, _ . : + / -")
@@ -94,7 +94,7 @@ def tag(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def models(reader: Reader, node: Node, key: str) -> tuple[str, ...] | None:
-    """A list of ``provider:model``."""
+    """Return a list of ``provider:model``."""
     if node.id != "sequence":
         reader.error(node, f"{key}: expected a list, found {found(node)}")
         return None
@@ -109,7 +109,7 @@ def models(reader: Reader, node: Node, key: str) -> tuple[str, ...] | None:
 
 
 def boolean(reader: Reader, node: Node, key: str) -> bool | None:
-    """``true`` or ``false`` (``yes`` and ``no``, ``on`` and ``off`` as YAML reads them)."""
+    """Return ``true`` or ``false`` (``yes`` and ``no``, ``on`` and ``off`` as YAML reads them)."""
     if node.id == "scalar" and node.tag.endswith(":bool"):
         return str(node.value).lower() in ("true", "yes", "on")
     reader.error(node, f"{key}: expected true or false, found {found(node)}")
@@ -117,7 +117,7 @@ def boolean(reader: Reader, node: Node, key: str) -> bool | None:
 
 
 def whole(low: int) -> Read:
-    """A reader of whole numbers from ``low`` on."""
+    """Return a reader of whole numbers from ``low`` on."""
 
     def read(reader: Reader, node: Node, key: str) -> int | None:
         if node.id == "scalar" and node.tag.endswith(":int") and not surprise(node):
@@ -131,7 +131,7 @@ def whole(low: int) -> Read:
 
 
 def amount(above: bool = False) -> Read:
-    """A reader of numbers from 0 on (``above``: greater than 0)."""
+    """Return a reader of numbers from 0 on (``above``: greater than 0)."""
 
     def read(reader: Reader, node: Node, key: str) -> float | None:
         value = reader.scalar(node) if node.id == "scalar" and not surprise(node) else None
@@ -147,7 +147,7 @@ def amount(above: bool = False) -> Read:
 
 
 def one_of(*words: str) -> Read:
-    """A reader of one of ``words``."""
+    """Return a reader of one of ``words``."""
 
     def read(reader: Reader, node: Node, key: str) -> str | None:
         if node.id == "scalar" and node.value in words:
@@ -161,7 +161,9 @@ def one_of(*words: str) -> Read:
 
 
 def pass_rule(reader: Reader, node: Node, key: str) -> PassRule | None:
-    """``all``, ``any``, ``majority``, a share above 0 and up to 1 (0 would pass anything), or ``2/3``."""
+    """Return ``all``, ``any``, ``majority``, a share above 0 and up to 1 (0 would pass anything),
+    or ``2/3``.
+    """
     if node.id == "scalar":
         written = node.value.strip()
         if written in ("all", "any", "majority"):
@@ -186,7 +188,7 @@ _BUDGET: dict[str, Read] = {
 
 
 def budget(reader: Reader, node: Node, key: str) -> Budget | None:
-    """Limits: tokens, cost, duration_ms, tool_calls, sql_queries."""
+    """Return limits: tokens, cost, duration_ms, tool_calls, sql_queries."""
     if node.id != "mapping" or not node.value:
         example = "{tokens: 60000, cost: 0.50}"
         reader.error(node, f"{key}: expected limits such as {example}, found {found(node)}")
@@ -201,7 +203,7 @@ def budget(reader: Reader, node: Node, key: str) -> Budget | None:
 
 
 def caller(reader: Reader, node: Node, key: str) -> Any:
-    """Who asks: a name or a mapping."""
+    """Return who asks: a name or a mapping."""
     if node.id == "mapping":
         return reader.plain(node)
     if node.id == "scalar":
@@ -211,7 +213,7 @@ def caller(reader: Reader, node: Node, key: str) -> Any:
 
 
 def mapping(reader: Reader, node: Node, key: str) -> dict[str, Any]:
-    """Any mapping."""
+    """Return any mapping."""
     if node.id == "mapping":
         value = reader.plain(node)
         return value if isinstance(value, dict) else {}
@@ -221,12 +223,12 @@ def mapping(reader: Reader, node: Node, key: str) -> dict[str, Any]:
 
 
 def anything(reader: Reader, node: Node, key: str) -> Any:
-    """Any value."""
+    """Return any value."""
     return reader.plain(node)
 
 
 def approve(reader: Reader, node: Node, key: str) -> bool | tuple[str, ...]:
-    """Whether tools that ask go ahead: true, false, or the names of those that do."""
+    """Return whether tools that ask go ahead: true, false, or the names of those that do."""
     if node.id == "scalar" and node.tag.endswith(":bool"):
         return bool(boolean(reader, node, key))
     if node.id == "sequence" or (node.id == "scalar" and node.tag == _STR):
@@ -236,7 +238,7 @@ def approve(reader: Reader, node: Node, key: str) -> bool | tuple[str, ...]:
 
 
 def skip(reader: Reader, node: Node, key: str) -> str | None:
-    """``true`` or a reason; ``None``: not skipped."""
+    """Return ``true`` or a reason; ``None``: not skipped."""
     if node.id == "scalar" and node.tag.endswith(":bool"):
         return "skip: true in the case" if boolean(reader, node, key) else None
     if node.id == "scalar":
@@ -246,7 +248,7 @@ def skip(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def xfail(reader: Reader, node: Node, key: str) -> Xfail | None:
-    """``true``, a reason, or ``{models, reason}``."""
+    """Return ``true``, a reason, or ``{models, reason}``."""
     if node.id == "scalar" and node.tag.endswith(":bool"):
         return Xfail() if boolean(reader, node, key) else None
     if node.id == "scalar":
@@ -266,7 +268,7 @@ def xfail(reader: Reader, node: Node, key: str) -> Xfail | None:
 
 
 def marks(reader: Reader, node: Node, key: str) -> tuple[Mark, ...]:
-    """Pytest marks: names, or ``name(arguments)`` with literal arguments."""
+    """Return Pytest marks: names, or ``name(arguments)`` with literal arguments."""
     entries = node.value if node.id == "sequence" else [node]
     return tuple(mark for entry in entries if (mark := _mark(reader, entry, key)) is not None)
 
@@ -291,7 +293,7 @@ def _mark(reader: Reader, node: Node, key: str) -> Mark | None:
 
 
 def reference(reader: Reader, node: Node, key: str) -> str | None:
-    """``pkg.mod:name``; it is imported when the case runs."""
+    """Return ``pkg.mod:name``; it is imported when the case runs."""
     word = name(reader, node, key)
     if word is not None and not _REFERENCE.fullmatch(word):
         reader.error(node, f"{key}: {word!r} is not pkg.mod:name")
@@ -300,7 +302,7 @@ def reference(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def version(reader: Reader, node: Node, key: str) -> int | None:
-    """1, the only version there is."""
+    """Return 1, the only version there is."""
     if node.id == "scalar" and node.value in ("1", "1.0"):
         return 1
     reader.error(node, f"{key}: this version reads 1, found {found(node)}")

@@ -19,7 +19,7 @@ _ASKED = ("input", "database", "agent", "caller", "context", "approve", "clarifi
 
 
 def case_hash(case: Case, raw_checks: Any) -> str:
-    """sha256 (hex) of the case without name, tags, owner and metadata.
+    """Return sha256 (hex) of the case without name, tags, owner and metadata.
 
     Made of the values that differ from their defaults, so neither the layout of the file nor a
     default written out changes it; ``raw_checks`` are the checks as data.
@@ -33,7 +33,7 @@ def case_hash(case: Case, raw_checks: Any) -> str:
 
 
 def ask_hash(case: Case) -> str:
-    """sha256 (hex) of what an agent is asked: turns, input, database and what else it is given."""
+    """Return sha256 (hex) of what an agent is asked: turns, input, database and what else it is given."""
     given = {
         name: value for name in _ASKED if (value := getattr(case, name)) is not None and value is not False
     }
@@ -50,7 +50,7 @@ def _digest(form: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` as JSON; types that JSON lacks keep their name."""
+    """Return ``value`` as JSON; types that JSON lacks keep their name."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Mapping):

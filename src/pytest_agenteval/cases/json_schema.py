@@ -13,7 +13,7 @@ _NOTES: Mapping[str, Any] = {"^x-": {}}
 
 
 def case_schema(check: Mapping[str, Any]) -> dict[str, Any]:
-    """A file: one case, a list of cases, or ``cases:`` with ``defaults``.
+    """Return the schema of a file: one case, a list of cases, or ``cases:`` with ``defaults``.
 
     ``check`` is the schema of one entry of ``assertions`` (``checks.registry.Registry.json_schema``).
     """
@@ -66,7 +66,7 @@ def _file() -> dict[str, Any]:
 
 
 def _comparison() -> dict[str, Any]:
-    """The options of a comparison, from the fields of ``ComparisonOptions``."""
+    """Return the options of a comparison, from the fields of ``ComparisonOptions``."""
     from pytest_agenteval.compare.options import COLUMN_OPTIONS, ComparisonOptions
 
     hints = get_type_hints(ComparisonOptions)
@@ -78,7 +78,7 @@ def _comparison() -> dict[str, Any]:
 
 
 def _of_hint(hint: Any) -> dict[str, Any]:
-    """The schema of a field's type."""
+    """Return the schema of a field's type."""
     simple = {float: "number", int: "integer", bool: "boolean", str: "string", type(None): "null"}
     if hint in simple:
         return {"type": simple[hint]}

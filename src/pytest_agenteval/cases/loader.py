@@ -48,7 +48,7 @@ class LoadedFile:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """The problems that are only to be told."""
+        """The problems that are only to be reported."""
         return tuple(problem for problem in self.problems if problem.severity != "error")
 
 
@@ -64,7 +64,7 @@ def load_cases(
     root: Path | None = None,
     hint: str = "",
 ) -> LoadedFile:
-    """The cases of one file.
+    """Return the cases of one file.
 
     ``checks`` parses ``assertions`` and ``expect`` (a ``checks.registry.Registry``). ``claim`` says why
     the file was taken for one of cases: a file that was not named and holds none is not ours, and the
@@ -122,7 +122,7 @@ def _cases(reader: Reader, roots: list[Node], rules: SuiteRules) -> list[Case]:
 
 
 def _sources(reader: Reader, root: Node, rules: SuiteRules, several: bool) -> Iterator[CaseSource]:
-    """Every mapping of a document that stands for a case."""
+    """Yield every mapping of a document that stands for a case."""
     if root.id == "sequence":
         if not root.value:
             reader.error(root, "no case: the list is empty")
@@ -139,7 +139,7 @@ def _sources(reader: Reader, root: Node, rules: SuiteRules, several: bool) -> It
 
 
 def _listed(reader: Reader, entries: dict[str, MappingEntry], rules: SuiteRules) -> Iterator[CaseSource]:
-    """The cases of ``cases:``, with ``defaults`` and the file's ``budget``."""
+    """Yield the cases of ``cases:``, with ``defaults`` and the file's ``budget``."""
     for name, entry in entries.items():
         if name in CANONICAL and name not in FILE_KEYS:
             reader.error(entry.key, f"{name!r} beside cases: belongs to each case, or under defaults:")
@@ -186,7 +186,7 @@ def _source(
 
 
 def _canonical(reader: Reader, node: Node, rules: SuiteRules) -> dict[str, MappingEntry]:
-    """Known keys by their name; others are reported."""
+    """Return known keys by their name; others are reported."""
     own: dict[str, MappingEntry] = {}
     for written, entry in reader.entries(node).items():
         name = CANONICAL.get(written)
@@ -221,7 +221,7 @@ def _unknown(reader: Reader, entry: MappingEntry, rules: SuiteRules, of_file: bo
 
 
 def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
-    """Two cases of one id are an error at the second."""
+    """Report a second case of one id as an error at its place."""
     first: dict[str, Case] = {}
     for case in cases:
         twin = first.setdefault(case.id, case)

@@ -19,7 +19,7 @@ _SQL = re.compile(r"\s*(?:select|with)\b", re.IGNORECASE)
 
 
 def meant_by(entry: MappingEntry) -> str | None:
-    """The key of ours that an unknown one stands for; ``None``: nobody writes it for one."""
+    """Return the known key that an unknown one is often written for, else None."""
     name, value = entry.key.value, entry.value
     if name in _ATTEMPTS:
         return "k"
@@ -46,7 +46,7 @@ def missing_prompt(node: Node, entries: Mapping[str, MappingEntry]) -> tuple[Nod
 
 
 def _asks(node: Node) -> Node | None:
-    """The key that asks in a mapping, or in the first entry of a list."""
+    """Return the key that asks in a mapping, or in the first entry of a list."""
     if node.id == "sequence":
         node = node.value[0] if node.value else None
     if node is None or node.id != "mapping":

@@ -43,7 +43,7 @@ class PassRule:
     share: float = 1.0
 
     def needed(self, k: int) -> int:
-        """The smallest number of passes of ``k`` that meets the rule (at least 1).
+        """Return the smallest number of passes of ``k`` that meets the rule (at least 1).
 
         A share is met when passed/k rounded to two decimals reaches it (0.67 accepts 2 of 3);
         ``majority`` is more than half.

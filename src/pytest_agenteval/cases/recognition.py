@@ -37,7 +37,7 @@ class CaseSigns:
 
 
 def signs_of(roots: list[Node], *, form: bool = False) -> CaseSigns:
-    """The signs of the first entry of a file's documents.
+    """Return the signs of the first entry of a file's documents.
 
     ``form``: a key counts as a check only with a value that a case could have there, so that the
     files of other programs (``outcome: pass``, ``expect: 3``) do not look like cases.
@@ -60,7 +60,7 @@ def signs_of(roots: list[Node], *, form: bool = False) -> CaseSigns:
 
 
 def is_foreign(roots: list[Node]) -> bool:
-    """Whether the file is another program's for sure: compose, a cassette, dbt's properties."""
+    """Return whether the file is another program's for sure: compose, a cassette, dbt's properties."""
     return any(key in _FOREIGN for key in _entries(roots[0])) if roots else False
 
 
@@ -69,7 +69,7 @@ def _entries(node: Node | None) -> dict[str, MappingEntry]:
 
 
 def _of_turns(entries: Mapping[str, MappingEntry], form: bool) -> str | None:
-    """A check of a turn: ``prompt: [{say: ..., sql: ...}]``."""
+    """Return a check of a turn: ``prompt: [{say: ..., sql: ...}]``."""
     for key in ASKING:
         turns = entries[key].value if key in entries else None
         for turn in turns.value if turns is not None and turns.id == "sequence" else ():
@@ -87,7 +87,7 @@ def _check_of(entries: Mapping[str, MappingEntry], form: bool) -> str | None:
 
 
 def _fits(key: str, node: Node) -> bool:
-    """Whether a value has the form that this key has in a case."""
+    """Return whether a value has the form that this key has in a case."""
     parts = node.value if node.id == "sequence" else [node]
     if key == "expected":
         if node.id == "mapping":

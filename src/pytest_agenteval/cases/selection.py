@@ -38,7 +38,7 @@ C = TypeVar("C", bound=Selectable)
 
 
 def select(cases: Sequence[C], words: Iterable[str], *, root: Path) -> list[C]:
-    """The cases that ``words`` name, in the order of the words, each once.
+    """Return the cases that ``words`` name, in the order of the words, each once.
 
     Blanks, empty and repeated words are tolerated. Raises ``SettingsError`` for a word that names
     nothing (with close and available names) and for a bare name that two files have.
@@ -78,7 +78,7 @@ def _matching(cases: Sequence[C], word: str, root: Path) -> list[C]:
 
 
 def _in_folder(case: Selectable, word: str, root: Path) -> bool:
-    """Whether ``word`` is a folder (or a path of folders) that the case's file lies in."""
+    """Return whether ``word`` is a folder (or a path of folders) that the case's file lies in."""
     wanted = tuple(part for part in word.split("/") if part not in ("", "."))
     if not wanted:
         return False
@@ -91,7 +91,7 @@ def _words(case: Selectable) -> tuple[str, ...]:
 
 
 def _names(case: Selectable, root: Path) -> tuple[str, ...]:
-    """Everything that names the case exactly: its names, and its file's path in part or whole."""
+    """Return everything that names the case exactly: its names, and its file's path in part or whole."""
     path = Path(shown_path(case.path, root))
     tails = ["/".join(path.parts[i:]) for i in range(len(path.parts))]
     paths = [*tails, *(tail.removesuffix(path.suffix) for tail in tails)]

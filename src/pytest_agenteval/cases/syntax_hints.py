@@ -14,7 +14,7 @@ _OPENING = "[{@`%*&!|>"
 
 
 def syntax_hint(lines: Sequence[str], line: int, column: int, began: int | None, said: str) -> str:
-    """The hint for an error at ``line`` and ``column`` (from 0); '' where there is none.
+    """Return the hint for an error at ``line`` and ``column`` (from 0); '' where there is none.
 
     ``began`` is the line where what the parser was reading began, ``said`` are its words.
     """
@@ -37,7 +37,7 @@ def syntax_hint(lines: Sequence[str], line: int, column: int, began: int | None,
 
 
 def _unindented(lines: Sequence[str], starts: Sequence[int]) -> str:
-    """A text below ``key: |`` that begins at the margin of the key."""
+    """Return a text below ``key: |`` that begins at the margin of the key."""
     for number in range(min(starts, default=0) - 1, -1, -1):
         found = _KEY.match(lines[number])
         if found is None:
@@ -50,7 +50,7 @@ def _unindented(lines: Sequence[str], starts: Sequence[int]) -> str:
 
 
 def _moved(lines: Sequence[str], line: int, here: re.Match[str]) -> str:
-    """A key that stands in another column than the key above it."""
+    """Return a key that stands in another column than the key above it."""
     for number in range(line - 1, -1, -1):
         above = _KEY.match(lines[number])
         if above is None:
@@ -81,5 +81,5 @@ def _to_quote(key: str, text: str) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """A text as YAML takes it whatever it holds."""
+    """Return a text as YAML takes it whatever it holds."""
     return "'" + text.replace("'", "''") + "'" if '"' in text or "\\" in text else f'"{text}"'

@@ -51,11 +51,11 @@ class Reader:
     _warned: set[tuple[int, int]] = field(default_factory=set)
 
     def error(self, place: Node, text: str) -> None:
-        """An error at a node (or a mark)."""
+        """Report an error at a node or a mark."""
         self._add(place, text, "error")
 
     def warn(self, place: Node, text: str) -> None:
-        """A warning at a node."""
+        """Report a warning at a node."""
         self._add(place, text, "warning")
 
     def _add(self, place: Node, text: str, severity: str) -> None:
@@ -70,7 +70,7 @@ class Reader:
             self.problems.append(problem)
 
     def entries(self, node: Node, depth: int = 0) -> dict[str, MappingEntry]:
-        """The keys of a mapping node, merged ones (``<<``) included; duplicates are errors."""
+        """Return the keys of a mapping node, merged ones (``<<``) included; duplicates are errors."""
         found: dict[str, MappingEntry] = {}
         merged: list[Node] = []
         for key, value in node.value:
@@ -92,7 +92,7 @@ class Reader:
         return found
 
     def _beyond(self, node: Node, depth: int) -> bool:
-        """Whether reading goes on for too long: aliases can make a short file endless."""
+        """Return whether reading goes on for too long: aliases can make a short file endless."""
         self._values += 1
         if depth <= MAX_DEPTH and self._values <= MAX_VALUES:
             return False
@@ -100,7 +100,7 @@ class Reader:
         return True
 
     def plain(self, node: Node, depth: int = 0) -> Any:
-        """The Python value of a node: str, int, float, bool, None, date, datetime, list, dict."""
+        """Return the Python value of a node: str, int, float, bool, None, date, datetime, list, dict."""
         if self._beyond(node, depth):
             return None
         if node.id == "scalar":
@@ -112,7 +112,7 @@ class Reader:
         return {name: self.plain(entry.value, depth + 1) for name, entry in self.entries(node).items()}
 
     def scalar(self, node: Node) -> Any:
-        """The Python value of a scalar; surprises of YAML 1.1 are warned of, once per place."""
+        """Return the Python value of a scalar; surprises of YAML 1.1 are warned of, once per place."""
         kind = node.tag.removeprefix(_SAFE)
         text: str = node.value
         if kind == "str":
@@ -140,12 +140,12 @@ class Reader:
 
 
 def place_of(node: Node) -> tuple[int, int]:
-    """Line and column (from 1) of where a node begins."""
+    """Return line and column (from 1) of where a node begins."""
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def _construct(kind: str, node: Node) -> Any:
-    """The value of a typed scalar, or the node itself for a tag that is not a plain YAML type."""
+    """Return the value of a typed scalar, or the node itself for a tag that is not a plain YAML type."""
     import yaml
 
     maker = yaml.constructor.SafeConstructor()
@@ -155,7 +155,7 @@ def _construct(kind: str, node: Node) -> Any:
 
 
 def surprise(node: Node) -> str | None:
-    """What YAML 1.1 makes of a plain scalar that people mean otherwise; ``None``: no surprise."""
+    """Return what YAML 1.1 makes of a plain scalar that people mean otherwise; ``None``: no surprise."""
     kind, text = node.tag.removeprefix(_SAFE), node.value
     if node.style:
         return None
@@ -169,14 +169,14 @@ def surprise(node: Node) -> str | None:
 
 
 def typed_as(node: Node) -> str:
-    """What YAML reads a scalar as that is no text: ``a number``, ``the boolean false``."""
+    """Return what YAML reads a scalar as that is not text: ``a number``, ``the boolean false``."""
     kind = node.tag.removeprefix(_SAFE)
     words = {"int": "a number", "float": "a number", "bool": "a boolean", "timestamp": "a date"}
     return surprise(node) or words.get(kind, f"tagged {node.tag.replace(_SAFE, '!!')}")
 
 
 def found(node: Node) -> str:
-    """A node in words, for messages: ``a list``, ``'five'``, ``NO (the boolean false in YAML)``."""
+    """Return a node in words, for messages: ``a list``, ``'five'``, ``NO (the boolean false in YAML)``."""
     if node.id != "scalar":
         return "a list" if node.id == "sequence" else "a mapping"
     kind = node.tag.removeprefix(_SAFE)
@@ -190,7 +190,7 @@ def found(node: Node) -> str:
 
 
 def read_text(path: Path) -> tuple[str, Problem | None]:
-    """The text of a UTF-8 file (a BOM is dropped), or the problem with it."""
+    """Return the text of a UTF-8 file (a BOM is dropped), or the problem with it."""
     data = path.read_bytes()
     if len(data) > MAX_BYTES:
         return "", Problem(path, 1, 1, f"{len(data):,} bytes; a case file may have {MAX_BYTES:,}")
@@ -198,7 +198,7 @@ def read_text(path: Path) -> tuple[str, Problem | None]:
 
 
 def decode(path: Path, data: bytes) -> tuple[str, Problem | None]:
-    """``data`` as UTF-8 text without its BOM, or the problem with its place."""
+    """Return ``data`` as UTF-8 text without its BOM, or the problem with its place."""
     try:
         return data.decode("utf-8-sig"), None
     except UnicodeDecodeError as wrong:
@@ -210,7 +210,7 @@ def decode(path: Path, data: bytes) -> tuple[str, Problem | None]:
 
 
 def compose(path: Path, text: str) -> tuple[list[Node], Problem | None]:
-    """The root node of every document that is not empty, or the syntax error with its place."""
+    """Return the root node of every document that is not empty, or the syntax error with its place."""
     import yaml
 
     try:
@@ -242,7 +242,7 @@ def _is_nothing(node: Node) -> bool:
 
 
 def _too_deep(path: Path, text: str) -> Problem | None:
-    """The place beyond the allowed depth or number of aliases.
+    """Return the place beyond the allowed depth or number of aliases.
 
     The composer recurses in C, so the depth is counted on the flat stream of events first; but only
     where the text could hold that much.

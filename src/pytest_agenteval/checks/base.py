@@ -14,7 +14,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _as_list(value: Any) -> Any:
-    """One text, or a list, as the tuple the models keep."""
+    """Return one text, or a list, as the tuple the models keep."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value

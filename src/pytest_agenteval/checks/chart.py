@@ -32,7 +32,9 @@ class ChartCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """One call of the tool that worked must have all of it; else the last one's faults are shown."""
+        """Return one call of the tool that worked must have all of it;
+        else the last one's faults are shown.
+        """
         calls = [call for call in evidence.tool_calls if call.name == self.tool]
         drawn = [call for call in calls if call.status == "ok"]
         if not drawn:
@@ -66,7 +68,7 @@ def _same(a: Any, b: str) -> bool:
 
 
 def _pairs(args: Any) -> Iterator[tuple[Any, Any]]:
-    """The arguments, those of nested maps (``options``, ``config``) too; outer ones win."""
+    """Yield the arguments, those of nested maps (``options``, ``config``) too; outer ones win."""
     if not isinstance(args, Mapping):
         return
     for value in args.values():
@@ -76,7 +78,7 @@ def _pairs(args: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _columns(values: Iterable[Any]) -> Iterator[str]:
-    """Column names in texts, lists, and maps such as ``{data_key: revenue}``."""
+    """Yield column names in texts, lists, and maps such as ``{data_key: revenue}``."""
     for value in values:
         if isinstance(value, str):
             yield value

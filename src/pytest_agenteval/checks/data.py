@@ -77,13 +77,13 @@ def _compare(reference: Reference, evidence: Evidence, options: ComparisonOption
 
 
 def misses(evidence: Evidence) -> list[str]:
-    """What an agent by HTTP has logged of paths of its configuration that found nothing."""
+    """Return what an agent by HTTP has logged of paths of its configuration that found nothing."""
     logs = evidence.answer.logs if evidence.answer is not None else ""
     return list(dict.fromkeys(line for line in logs.splitlines() if _MISS.match(line)))
 
 
 def _is_ordered(reference: Reference, evidence: Evidence) -> bool:
-    """Whether the reference has an outermost ORDER BY; parsed only where the words stand in it."""
+    """Return whether the reference has an outermost ORDER BY; parsed only where the words stand in it."""
     if reference.sql is None:
         return False
     dialect = evidence.services.dialect() if evidence.services is not None else None
@@ -91,13 +91,13 @@ def _is_ordered(reference: Reference, evidence: Evidence) -> bool:
 
 
 def suite_options(suite: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a suite with those of a case over them, ``per_column`` merged by column."""
+    """Return the options of a suite with those of a case over them, ``per_column`` merged by column."""
     columns = {**suite.get("per_column", {}), **own.get("per_column", {})}
     return {**suite, **own, **({"per_column": columns} if columns else {})}
 
 
 def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence[str]]) -> str | None:
-    """What a case's own options say of columns that no reference has; ``None``: there is nothing.
+    """Return what a case's own options say of columns that no reference has; ``None``: there is nothing.
 
     ``references`` holds the column names of each. A misspelled name would leave its rule out of use.
     """
@@ -112,7 +112,9 @@ def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence
 
 
 def _told(found: list[Comparison]) -> int:
-    """The comparison to tell of: the match, else one with all columns, the one with most rows equal."""
+    """Return the comparison to report: the match, else one with all columns,
+    the one with most rows equal.
+    """
     if found[-1].matched:
         return len(found) - 1
     return max(range(len(found)), key=lambda place: _nearness(found[place], place))

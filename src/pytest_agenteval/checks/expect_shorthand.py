@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 
 def _each(kind: str, field: str, value: Any) -> list[Any]:
-    """One check per entry: a name, or a mapping with the check's own fields."""
+    """Return one check per entry: a name, or a mapping with the check's own fields."""
     entries = value if isinstance(value, list) else [value]
     return [
         {"type": kind, **entry} if isinstance(entry, Mapping) else {"type": kind, field: entry}
@@ -21,7 +21,7 @@ def _each(kind: str, field: str, value: Any) -> list[Any]:
 
 
 def _one(kind: str, field: str) -> Callable[[Any], list[Any]]:
-    """One check: the value stands for ``field``, a mapping for the check's own fields."""
+    """Return one check: the value stands for ``field``, a mapping for the check's own fields."""
 
     def build(value: Any) -> list[Any]:
         if isinstance(value, Mapping):
@@ -48,9 +48,9 @@ EXPECT_KEYS = (*_WORDS, "outcome")
 
 
 def expand(raw: Any) -> tuple[list[tuple[Path, Any]], list[Fault]]:
-    """``expect`` as (path of the key, raw check) pairs, and its own faults.
+    """Return ``expect`` as (path of the key, raw check) pairs, and its own faults.
 
-    ``outcome`` is no check: whoever reads the case takes it from the mapping.
+    ``outcome`` is not a check: the reader of the case takes it from the mapping.
     """
     if isinstance(raw, Mapping):
         return _expand_map(raw, ())

@@ -27,7 +27,7 @@ class Sources:
 
 
 def ungrounded(evidence: Evidence) -> list[str]:
-    """The numbers of the prose, as written, that occur nowhere in rows, question or row counts.
+    """Return the numbers of the prose, as written, that occur nowhere in rows, question or row counts.
 
     Rows are those of the answer's table and of every statement the agent executed.
     """
@@ -36,7 +36,7 @@ def ungrounded(evidence: Evidence) -> list[str]:
 
 
 def sources_of(evidence: Evidence) -> Sources:
-    """All numbers the agent was given or got back."""
+    """Return all numbers the agent was given or got back."""
     tables = [evidence.table, *(entry.table for entry in evidence.statements)]
     known = [table for table in tables if table is not None]
     questions = [evidence.prompt, *(turn.prompt for turn in evidence.turns)]
@@ -47,7 +47,7 @@ def sources_of(evidence: Evidence) -> Sources:
 
 
 def grounded(entry: Quantity, sources: Sources) -> bool:
-    """Whether a source is this number, as precisely as it is written."""
+    """Return whether a source is this number, as precisely as it is written."""
     wanted = abs(entry.value)
     if wanted in sources.given:
         return True
@@ -56,7 +56,7 @@ def grounded(entry: Quantity, sources: Sources) -> bool:
 
 
 def _shows(entry: Quantity, wanted: Decimal, source: Decimal) -> bool:
-    """``wanted`` is ``source`` rounded to the digits shown; a hedged one may be rounder."""
+    """Return ``wanted`` is ``source`` rounded to the digits shown; a hedged one may be rounder."""
     if abs(source - wanted) <= entry.step * _HALF + _SLACK * source:
         return True
     if entry.hedge == "about":
@@ -74,7 +74,7 @@ def _numbers(table: Table) -> Iterator[Decimal]:
 
 
 def _numbers_of(values: Iterable[Any]) -> Iterator[Decimal]:
-    """The numbers of cells: as such, inside texts, inside nested values; dates are none."""
+    """Yield the numbers of cells: as such, inside texts, inside nested values; dates are none."""
     for value in values:
         if isinstance(value, str):
             yield from all_numbers(value)

@@ -11,17 +11,17 @@ from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Answer, ToolCall
 
 WINDOW = 40
-"""So many characters of a reference in a tool's result are no coincidence."""
+"""So many characters of a reference in a tool's result are not a coincidence."""
 
 
 BUNDLE = "dataset.yaml"
 
 
 def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str]) -> str | None:
-    """``answer key read: read_file tests/total_revenue.yml``, or ``None``.
+    """Return ``answer key read: read_file tests/total_revenue.yml``, or ``None``.
 
     ``case_files`` are paths relative to rootdir, ``references`` the SQL of the case. What the agent
-    wrote itself (the arguments of this call and of those before it) may come back: that is no leak.
+    wrote itself (the arguments of this call and of those before it) may come back: that is not a leak.
     Bundles (``dataset.yaml``) hold governance cases, yet an agent has to read them.
     """
     if not answer.tool_calls:
@@ -42,7 +42,7 @@ def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str])
 
 
 def _named_file(files: list[str], args: list[str], results: list[str]) -> str | None:
-    """The case file a call names: by its path, or by its name where its folder is named too."""
+    """Return the case file a call names: by its path, or by its name where its folder is named too."""
     everything = _slashes("\n".join((*args, *results)))
     for path in files:
         name = PurePosixPath(path).name
@@ -59,12 +59,12 @@ def _named_file(files: list[str], args: list[str], results: list[str]) -> str | 
 
 
 def _occurs(path: str, text: str) -> bool:
-    """``tests/x.yml``, also as the end of a longer path; not as a part of another name."""
+    """Return ``tests/x.yml``, also as the end of a longer path; not as a part of another name."""
     return re.search(rf"(?<![\w.-]){re.escape(path)}(?!\w|\.\w)", text) is not None
 
 
 def _holds(key: str, text: str, written: str) -> bool:
-    """Whether ``text`` holds 40 characters of ``key`` that the agent had not written itself.
+    """Return whether ``text`` holds 40 characters of ``key`` that the agent had not written itself.
 
     Any 40 characters of the key hold a whole block of 20 that starts at a multiple of 20, so only
     those are searched for, and each hit is widened.
@@ -75,7 +75,7 @@ def _holds(key: str, text: str, written: str) -> bool:
         place = text.find(block)
         while place >= 0:
             common = _widen(key, start, text, place)
-            # one long name of a table is no part of an answer: a schema or an error may hold it
+            # one long name of a table is not part of an answer: a schema or an error may hold it
             if len(common) >= WINDOW and len(common.split()) > 2 and common not in written:
                 return True
             place = text.find(block, place + 1)
@@ -83,7 +83,7 @@ def _holds(key: str, text: str, written: str) -> bool:
 
 
 def _widen(key: str, start: int, text: str, place: int) -> str:
-    """The longest run that ``key`` around ``start`` and ``text`` around ``place`` have in common."""
+    """Return the longest run that ``key`` around ``start`` and ``text`` around ``place`` have in common."""
     left = 0
     while left < min(start, place) and key[start - left - 1] == text[place - left - 1]:
         left += 1
@@ -96,7 +96,7 @@ def _widen(key: str, start: int, text: str, place: int) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text inside ``value``, keys included."""
+    """Yield every text inside ``value``, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
@@ -111,7 +111,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _fold(text: str) -> str:
-    """Blanks (also those escaped in JSON text) folded to one, a final ``;`` dropped."""
+    """Return blanks (also those escaped in JSON text) folded to one, a final ``;`` dropped."""
     return re.sub(r"(?:\s|\\[nrt])+", " ", text.replace('\\"', '"')).strip().rstrip("; ")
 
 
@@ -120,7 +120,7 @@ def _slashes(path: str) -> str:
 
 
 def _subject(call: ToolCall) -> str:
-    """What the call was about: its first text argument, on one line."""
+    """Return what the call was about: its first text argument, on one line."""
     first = next((text for key, text in _pairs(call.args) if text), "")
     return cut_line(first, 80)
 

@@ -53,13 +53,13 @@ class MetricCheck(Check):
 
 
 def _in(name: str, asked: list[str]) -> bool:
-    """``model.measure``, also where the layer says ``db.model.measure``; case does not matter."""
+    """Return ``model.measure``, also where the layer says ``db.model.measure``; case does not matter."""
     wanted = name.casefold()
     return any(entry.casefold() == wanted or entry.casefold().endswith("." + wanted) for entry in asked)
 
 
 def asked_metrics(call: ToolCall) -> Iterator[str]:
-    """The ``model.measure`` names a semantic-layer call asks for."""
+    """Yield the ``model.measure`` names a semantic-layer call asks for."""
     args = arguments(call)
     if not isinstance(args, Mapping):
         return

@@ -45,7 +45,7 @@ class Observation:
 
 
 def observation(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Observation:
-    """What the run did, by cases.md (Outcomes): clarify, refuse, no_data, else answer.
+    """Return what the run did, by cases.md (Outcomes): clarify, refuse, no_data, else answer.
 
     ``checks`` are the case's; what their sql and governance checks forbid decides whether an
     executed statement spoils a refusal. Raises ``JudgeFailed`` when a judge is configured and
@@ -66,7 +66,7 @@ def observation(evidence: Evidence, checks: Iterable[ParsedCheck] = ()) -> Obser
 def judge_outcome(
     expected: Outcome, evidence: Evidence, checks: Iterable[ParsedCheck] = ()
 ) -> tuple[Outcome, CheckResult | None]:
-    """The observed outcome, and the result it gives; what a judge took stands in the result.
+    """Return the observed outcome, and the result it gives; what a judge took stands in the result.
 
     An answer-case that only spent a judge's tokens gets a result that decides nothing
     (``severity`` warn).
@@ -85,7 +85,9 @@ def judge_outcome(
 
 
 def outcome_result(expected: Outcome, observed: Outcome, evidence: Evidence) -> CheckResult | None:
-    """The verdict on the outcome; ``None`` where it decides nothing (an answer that was no question)."""
+    """Return the verdict on the outcome; ``None`` where it decides nothing (an answer that was no
+    question).
+    """
     asked = question(evidence) if observed == "clarify" else None
     if expected == "answer":
         if observed != "clarify":
@@ -102,7 +104,7 @@ def outcome_result(expected: Outcome, observed: Outcome, evidence: Evidence) -> 
 
 
 def asked_by_tool(evidence: Evidence) -> bool:
-    """Whether the run ended in a clarifying tool call."""
+    """Return whether the run ended in a clarifying tool call."""
     last = evidence.tool_calls[-1] if evidence.tool_calls else None
     if last is None or last.name.casefold() not in CLARIFYING_TOOLS:
         return False
@@ -115,7 +117,7 @@ def asked_by_tool(evidence: Evidence) -> bool:
 
 
 def question(evidence: Evidence) -> str | None:
-    """What the user was asked: the clarifying tool's question, else the text's last one."""
+    """Return what the user was asked: the clarifying tool's question, else the text's last one."""
     if asked_by_tool(evidence):
         args = arguments(evidence.tool_calls[-1])
         told = args.get("question") or args.get("prompt") if isinstance(args, dict) else args
@@ -126,7 +128,9 @@ def question(evidence: Evidence) -> str | None:
 
 
 def has_own_table(evidence: Evidence) -> bool:
-    """The answer itself carries a table or a value: handed over, or a table as Markdown in the text."""
+    """Return the answer itself carries a table or a value: handed over,
+    or a table as Markdown in the text.
+    """
     answer = evidence.answer
     given = answer is not None and (answer.data is not None or answer.value is not None)
     if evidence.extraction is not None and evidence.extraction.source == "given":
@@ -139,7 +143,7 @@ def _judge(evidence: Evidence) -> ChatModel | None:
 
 
 def _reaction(evidence: Evidence) -> tuple[bool, bool, Usage | None, float | None]:
-    """(asks, declines): a judge decides where one is configured and something is open."""
+    """Return (asks, declines): a judge decides where one is configured and something is open."""
     judge = _judge(evidence)
     undecided = evidence.outcome in ("clarify", "refuse") or (
         evidence.table is None and not evidence.statements
@@ -162,7 +166,9 @@ def _no_data_or_answer(evidence: Evidence) -> Outcome:
 
 
 def _touches_forbidden(evidence: Evidence, checks: Iterable[ParsedCheck]) -> str | None:
-    """What forbidden thing an executed statement touched, by the case's own sql and governance checks."""
+    """Return what forbidden thing an executed statement touched,
+    by the case's own sql and governance checks.
+    """
     if not evidence.statements:
         return None
     for check in checks:
@@ -174,7 +180,7 @@ def _touches_forbidden(evidence: Evidence, checks: Iterable[ParsedCheck]) -> str
 
 
 def _because(expected: Outcome, evidence: Evidence) -> str:
-    """Why it is not what was expected, as far as one sentence can say it."""
+    """Return why it is not what was expected, as far as one sentence can say it."""
     if expected in ("clarify", "refuse") and has_own_table(evidence):
         return " (the answer carries a table)"
     if expected == "clarify" and evidence.statements:
@@ -191,7 +197,9 @@ def _because(expected: Outcome, evidence: Evidence) -> str:
 
 
 def empty_answer(evidence: Evidence) -> list[CheckResult]:
-    """A failed check where the agent said and did nothing: any prohibition holds of that, to no avail."""
+    """Return a failed check where the agent said and did nothing:
+    any prohibition holds of that, to no avail.
+    """
     given = (evidence.text.strip(), evidence.tool_calls, evidence.turns)
     if any(given) or evidence.table is not None or evidence.value is not None:
         return []

@@ -1,4 +1,4 @@
-"""The python check: a function of the user's, given the evidence."""
+"""The python check: a function that the user wrote, given the evidence."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PythonCheck(Check):
 
 
 def _score(returned: Any) -> float | None:
-    """A number from 0 to 1 (NumPy's too); its bool is 0 or 1."""
+    """Return a number from 0 to 1 (NumPy's too); its bool is 0 or 1."""
     try:
         score = float(returned)
     except (TypeError, ValueError):

@@ -42,7 +42,9 @@ _OPTION = re.compile(r"\s*+(?:[-*]|\d++[.)])")
 
 
 def declines(text: str) -> str | None:
-    """The words in ``text`` that decline, case and typographic apostrophes aside; ``None``: none do."""
+    """Return the words in ``text`` that decline, case and typographic apostrophes aside;
+    ``None``: none do.
+    """
     plain = re.sub(r"\s+", " ", text.replace("\u2019", "'"))
     found = _NEGATED.search(plain)
     if found is not None:
@@ -52,7 +54,7 @@ def declines(text: str) -> str | None:
 
 
 def asks(text: str) -> bool:
-    """The text ends in a question; a list of options after it is overlooked."""
+    """Return whether the text ends in a question, apart from a list of options after it."""
     lines = text.strip().split("\n")
     while len(lines) > 1 and (not lines[-1].strip() or _OPTION.match(lines[-1])):
         lines.pop()

@@ -84,7 +84,7 @@ def _plugin(name: str, root: Path) -> ModuleType | None:
 
 
 def _mentions_hook(path: Path) -> bool:
-    """Whether a module may register checks: it names the hook, or plugins that might."""
+    """Return whether a module may register checks: it names the hook, or plugins that might."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return bool(_MENTIONS_HOOK.search(text)) or "pytest_plugins" in text
 
@@ -108,7 +108,7 @@ def _conftest(path: Path) -> ModuleType:
 
 
 def _source(point: EntryPoint) -> Path | None:
-    """The file of an entry point's module, without importing anything."""
+    """Return the file of an entry point's module, without importing anything."""
     top, *rest = point.module.split(".")
     spec = importlib.util.find_spec(top)
     if spec is None:

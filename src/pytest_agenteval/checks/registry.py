@@ -84,14 +84,14 @@ class Registry:
             self.failures = tuple(find_more(self))
 
     def model(self, word: str) -> type[Check]:
-        """The class behind a type word. Raises ``KeyError`` for an unknown one."""
+        """Return the class behind a type word. Raises ``KeyError`` for an unknown one."""
         if word not in self._models:
             module, _, name = self._homes[word].partition(":")
             self._models[word] = getattr(importlib.import_module(f"pytest_agenteval.{module}"), name)
         return self._models[word]
 
     def parse(self, raw: Any) -> Check | list[Fault]:
-        """One entry of ``assertions``; all of its faults where it is wrong, paths relative to it."""
+        """Return one entry of ``assertions``; all of its faults where it is wrong, paths relative to it."""
         if not isinstance(raw, Mapping):
             return [Fault((), f"a check is a mapping with a 'type', found {raw!r}")]
         if "type" not in raw:
@@ -112,13 +112,13 @@ class Registry:
             return faults_of(error, model)
 
     def parse_all(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
-        """A whole ``assertions`` list: the checks that are right, and every fault of the others."""
+        """Return a whole ``assertions`` list: the checks that are right, and every fault of the others."""
         if not isinstance(raw, list):
             return (), [Fault((), f"assertions is a list of checks, found {raw!r}")]
         return self._collect(((index,), entry) for index, entry in enumerate(raw))
 
     def parse_expect(self, raw: Any) -> tuple[tuple[Check, ...], list[Fault]]:
-        """Tent's ``expect``, a map or a list of maps; ``outcome`` in it is left to the caller."""
+        """Return tent's ``expect``, a map or a list of maps; ``outcome`` in it is left to the caller."""
         entries, faults = expand(raw)
         checks, more = self._collect(entries)
         return checks, faults + more
@@ -137,7 +137,7 @@ class Registry:
         return tuple(checks), faults
 
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of one entry of ``assertions``: one branch per type, chosen by ``type``."""
+        """Return the JSON Schema of one entry of ``assertions``: one branch per type, chosen by ``type``."""
         self.complete()
         branches = [self._branch(word) for word in self.types]
         return {"type": "object", "required": ["type"], "oneOf": branches}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def checks_of(case: Case) -> Iterable[tuple[ParsedCheck, int | None]]:
-    """Every check of a case but those of data and outcome, each with its turn (from 0)."""
+    """Yield every check of a case but those of data and outcome, each with its turn (from 0)."""
     if case.budget is not None:
         from pytest_agenteval.checks.usage import budget_check
 
@@ -74,7 +74,7 @@ def run_check(check: ParsedCheck, evidence: Evidence, turn: int | None = None) -
 
 
 def evidence_of_turn(evidence: Evidence, turn: int, label: str = "check") -> Evidence:
-    """What turn ``turn`` (from 0) of the conversation gave, as the evidence of a check.
+    """Return what turn ``turn`` (from 0) of the conversation gave, as the evidence of a check.
 
     Raises ``CheckFailed`` when the conversation has no such turn.
     """
@@ -101,7 +101,7 @@ def evidence_of_turn(evidence: Evidence, turn: int, label: str = "check") -> Evi
 
 
 def first_cell(table: Table | None) -> Any:
-    """The first column of the first row, ``None`` where there is none."""
+    """Return the first column of the first row, ``None`` where there is none."""
     if table is None or table.row_count == 0 or not table.columns:
         return None
     return table.head(1).column(0)[0]

@@ -80,7 +80,7 @@ class ValueCheck(Check):
         return self.result(passed, why)
 
     def _cell(self, table: Table | None) -> Any:
-        """The cell, or the result that says why there is none."""
+        """Return the cell, or the result that says why there is none."""
         if table is None:
             return self.result(False, NO_DATA)
         if not -table.row_count <= self.row < table.row_count:
@@ -136,7 +136,7 @@ class RowsCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Every fault is named, not only the first."""
+        """Name every fault, not only the first."""
         table = evidence.table
         if table is None:
             return self.result(False, NO_DATA)
@@ -184,7 +184,7 @@ def _repeated(table: Table, names: tuple[str, ...]) -> list[str]:
 
 
 def as_number(value: Any) -> Decimal | None:
-    """The number a value is, also when it is written as text (``1,585.00``); a bool is none."""
+    """Return the number a value is, also when it is written as text (``1,585.00``); a bool is none."""
     if isinstance(value, bool) or value is None:
         return None
     text = value.strip().replace(",", "") if isinstance(value, str) else str(value)
@@ -196,14 +196,14 @@ def as_number(value: Any) -> Decimal | None:
 
 
 def comparable(found: Any, *bounds: Any) -> tuple[Any, list[Any]]:
-    """``found`` and ``bounds`` as values that can be ordered; ``None`` for a value that cannot be."""
+    """Return ``found`` and ``bounds`` as values that can be ordered; ``None`` for a value that cannot be."""
     dates = any(isinstance(bound, dt.date) for bound in bounds)
     read = as_moment if dates else as_number
     return read(found), [None if bound is None else read(bound) for bound in bounds]
 
 
 def as_moment(value: Any) -> dt.datetime | None:
-    """A date (midnight), a timestamp (its zone dropped) or their ISO text as a timestamp."""
+    """Return a date (midnight), a timestamp (its zone dropped) or their ISO text as a timestamp."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value.strip())
@@ -215,7 +215,7 @@ def as_moment(value: Any) -> dt.datetime | None:
 
 
 def same_value(found: Any, expected: Any) -> bool:
-    """Equal by value: numbers within 1e-9 of each other, dates as moments, all else exactly."""
+    """Compare by value: numbers within 1e-9 of each other, dates as moments, all else exactly."""
     if expected is None or is_null(found):
         return expected is None and is_null(found)
     if isinstance(expected, bool) or isinstance(found, bool):
@@ -228,7 +228,7 @@ def same_value(found: Any, expected: Any) -> bool:
 
 
 def _same_number(found: Decimal | None, expected: Decimal) -> bool:
-    """Integers exactly (ids!), all else within 1e-9 of the expected number."""
+    """Compare integers exactly (ids!), all else within 1e-9 of the expected number."""
     if found is None or found == expected:
         return found is not None
     if found == found.to_integral_value() and expected == expected.to_integral_value():
@@ -237,7 +237,7 @@ def _same_number(found: Decimal | None, expected: Decimal) -> bool:
 
 
 def display(value: Any) -> str:
-    """A value in a message: NULL for none, text in quotes, all else as it prints."""
+    """Return a value in a message: NULL for none, text in quotes, all else as it prints."""
     if is_null(value):
         return "NULL"
     return repr(value) if isinstance(value, str) else str(value)

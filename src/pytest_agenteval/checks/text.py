@@ -50,7 +50,7 @@ class TextCheck(Check):
         return self
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Every fault is named; the text itself stands in the result. Raises ``PatternTooSlow``."""
+        """Name every fault; the text itself stands in the result. Raises ``PatternTooSlow``."""
         text = self._fold(evidence.text)
         faults = [f"{entry!r} is missing" for entry in self.contains or () if self._fold(entry) not in text]
         if self.contains_any and not any(self._fold(entry) in text for entry in self.contains_any):

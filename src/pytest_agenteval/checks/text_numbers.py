@@ -100,7 +100,7 @@ class Quantity:
 
 
 def quantities(text: str) -> list[Quantity]:
-    """The quantities a prose text states, in order; dates, ranks, list numbers and names are none."""
+    """Return the quantities a prose text states, in order; dates, ranks, list numbers and names are none."""
     masked = _masked(text)
     found = []
     for match in _NUMBER.finditer(masked):
@@ -111,13 +111,13 @@ def quantities(text: str) -> list[Quantity]:
 
 
 def all_numbers(text: str) -> set[Decimal]:
-    """Every number written in ``text``, however it is meant, with its scale."""
+    """Return every number written in ``text``, however it is meant, with its scale."""
     numbers = {Decimal(part) for part in re.findall(r"\d+(?:\.\d+)?", text)}
     return numbers | {_quantity(text, match).value for match in _NUMBER.finditer(text)}
 
 
 def _masked(text: str) -> str:
-    """``text`` with all that is no quantity blanked, every place kept."""
+    """Return ``text`` with all that is not a quantity blanked, every place kept."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"\S", " ", match.group())
@@ -136,7 +136,7 @@ def _in_parentheses(text: str, match: re.Match[str]) -> bool:
 
 
 def _part_of_a_name(text: str, match: re.Match[str]) -> bool:
-    """``SKU-1042``, ``covid-19``, ``1.2.3``, ``2x4``: digits glued to a word."""
+    """Return whether digits are glued to a word: ``SKU-1042``, ``covid-19``, ``1.2.3``, ``2x4``."""
     before, after = text[: match.start("digits")], text[match.end() :]
     return bool(re.search(r"[A-Za-z_]-$", before) or re.match(r"\.\d|_", after))
 
@@ -165,7 +165,7 @@ def _quantity(text: str, match: re.Match[str]) -> Quantity:
 
 
 def _plain(digits: str) -> str:
-    """``1,234.5``, ``1.234,5``, ``1 234,5`` and ``1'234.5`` as ``1234.5``."""
+    """Return ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``1'234.5`` as ``1234.5``."""
     text = re.sub(r"['\u2019\u202f\u00a0\u2009 ]", "", digits)
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", text):
         return text.replace(",", "")

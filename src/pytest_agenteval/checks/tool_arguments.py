@@ -14,7 +14,7 @@ ArgsMode = Literal["subset", "exact", "regex"]
 
 
 def arguments(call: ToolCall) -> Any:
-    """The call's arguments; a JSON text is parsed, broken JSON stays text, none are ``{}``."""
+    """Return the call's arguments; a JSON text is parsed, broken JSON stays text, none are ``{}``."""
     if call.args is None:
         return {}
     if isinstance(call.args, str):
@@ -26,7 +26,7 @@ def arguments(call: ToolCall) -> Any:
 
 
 def args_match(expected: Mapping[str, Any], call: ToolCall, mode: ArgsMode) -> bool:
-    """Whether the call's arguments are those of ``expected`` in this mode."""
+    """Return whether the call's arguments are those of ``expected`` in this mode."""
     actual = arguments(call)
     if mode == "subset":
         return _subset(expected, actual)
@@ -36,7 +36,7 @@ def args_match(expected: Mapping[str, Any], call: ToolCall, mode: ArgsMode) -> b
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality in which a bool never equals a number, at any depth."""
+    """Compare so that a bool never equals a number, at any depth."""
     if isinstance(a, bool) or isinstance(b, bool):
         return isinstance(a, bool) and isinstance(b, bool) and a == b
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -47,7 +47,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _subset(expected: Any, actual: Any) -> bool:
-    """Mappings match when theirs is part of ours, recursively; all else must be equal."""
+    """Return whether expected mappings are part of the actual ones, recursively; all else must be equal."""
     if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(
             key in actual and _subset(value, actual[key]) for key, value in expected.items()
@@ -56,7 +56,7 @@ def _subset(expected: Any, actual: Any) -> bool:
 
 
 def _regex(expected: Any, actual: Any) -> bool:
-    """Like a subset, where a text is a pattern searched in the argument's text."""
+    """Return whether it is a subset, each text a pattern searched in the argument's text."""
     if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(
             key in actual and _regex(value, actual[key]) for key, value in expected.items()
@@ -68,7 +68,7 @@ def _regex(expected: Any, actual: Any) -> bool:
 
 
 def bad_patterns(expected: Any) -> list[str]:
-    """What is wrong with the patterns in ``expected``, one text per broken one."""
+    """Return what is wrong with the patterns in ``expected``, one text per broken one."""
     if isinstance(expected, Mapping):
         return [text for value in expected.values() for text in bad_patterns(value)]
     if not isinstance(expected, str):

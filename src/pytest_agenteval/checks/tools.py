@@ -151,7 +151,7 @@ class AskedCheck(Check):
     tools: Texts = Field(description="names of tools that must have asked")
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """Every named tool asked; what came of it is said."""
+        """Return every named tool asked; what came of it is said."""
         missing = [tool for tool in self.tools if tool not in evidence.asked]
         if missing:
             asked = ", ".join(dict.fromkeys(evidence.asked)) or "no tool"
@@ -167,7 +167,7 @@ def _approval(tools: tuple[str, ...], evidence: Evidence) -> str:
 
 
 def _first_missing(wanted: tuple[str, ...], made: list[str]) -> int | None:
-    """The first wanted tool that does not follow those before it; ``None``: all do."""
+    """Return the first wanted tool that does not follow those before it; ``None``: all do."""
     at = 0
     for name in made:
         if at < len(wanted) and name == wanted[at]:

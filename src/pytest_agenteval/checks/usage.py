@@ -57,12 +57,12 @@ class LimitCheck:
 
 
 def budget_check(limits: HasLimits) -> LimitCheck:
-    """The check of a case's ``budget``; it loads no pydantic."""
+    """Return the check of a case's ``budget``; it loads no pydantic."""
     return LimitCheck(limits)
 
 
 def judge_use(limits: HasLimits, used: Consumption) -> tuple[bool, str]:
-    """Whether the limits were kept, in words. Raises ``CheckFailed`` when that cannot be known."""
+    """Return whether the limits were kept, in words. Raises ``CheckFailed`` when that cannot be known."""
     over = over_budget(limits, used)
     if over:
         return False, f"budget: {', '.join(over)}"
@@ -81,7 +81,7 @@ def _remedy(unknown: list[str]) -> str:
 
 
 def over_budget(limits: HasLimits, used: Consumption) -> list[str]:
-    """What is over its limit, each ``61,200 of 60,000 tokens``; unknown use is not over."""
+    """Return what is over its limit, each ``61,200 of 60,000 tokens``; unknown use is not over."""
     return [
         _shown(name, getattr(used, name), getattr(limits, name))
         for name in LIMITS
@@ -92,7 +92,7 @@ def over_budget(limits: HasLimits, used: Consumption) -> list[str]:
 
 
 def unknown_use(limits: HasLimits, used: Consumption) -> list[str]:
-    """The limited things of which it is not known how much was used."""
+    """Return the limited things of which it is not known how much was used."""
     return [name for name in LIMITS if getattr(limits, name) is not None and getattr(used, name) is None]
 
 

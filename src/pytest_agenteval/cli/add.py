@@ -20,7 +20,7 @@ TRIAGE = {"case": "the case is wrong", "context": "the context is wrong", "agent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The source, what of it, and what becomes of it."""
+    """Add the options: the source, what of it, and what becomes of it."""
     parser.add_argument(
         "source",
         metavar="FILE",
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: done; 2: there is nothing to add, or it cannot be written."""
+    """Run the command and return its exit code: 0: done; 2: there is nothing to add,
+    or it cannot be written.
+    """
     try:
         if arguments.source.suffix == ".jsonl":
             return _add_conversations(arguments)
@@ -66,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace, beside: str | None = None) -> Path:
-    """``--into``, else where the case ``beside`` lies, else ``tests`` below rootdir."""
+    """Return ``--into``, else where the case ``beside`` lies, else ``tests`` below rootdir."""
     if arguments.into is not None:
         return Path(arguments.into)
     from pytest_agenteval.authoring.save_case import case_folder
@@ -129,7 +131,7 @@ def _add_answer(arguments: argparse.Namespace) -> int:
 
 
 def _rows(document: Document, arguments: argparse.Namespace) -> list[int]:
-    """The rows that are meant (numbers from 0). Raises ``AgentEvalError``, naming what there is."""
+    """Return the rows that are meant (numbers from 0). Raises ``AgentEvalError``, naming what there is."""
     names = list(dict.fromkeys(row.name for row in document.rows))
     if not arguments.case:
         raise AgentEvalError(f"which case? {_listed(names)}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which files, and how far to go."""
+    """Add the options: which files, and how far to go."""
     parser.add_argument(
         "paths",
         metavar="PATH",
@@ -72,7 +72,9 @@ class CheckFindings:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: no error; 1: errors; 2: a path or the configuration is wrong."""
+    """Run the command and return its exit code: 0: no error; 1: errors;
+    2: a path or the configuration is wrong.
+    """
     from pytest_agenteval.config.known_secrets import redactor_of
 
     try:
@@ -141,7 +143,7 @@ def _doubtful(problems: Sequence[Problem], failures: Sequence[str]) -> Iterator[
 
 
 def _unchecked(loaded: LoadedFile) -> Iterator[Problem]:
-    """A warning for each case that can never pass, because nothing in it decides."""
+    """Yield a warning for each case that can never pass, because nothing in it decides."""
     for case in loaded.cases:
         if not decides(case):
             text = f"{case.name!r} checks nothing: it is run and ends in review, never in passed"
@@ -149,7 +151,7 @@ def _unchecked(loaded: LoadedFile) -> Iterator[Problem]:
 
 
 def decides(case: Case) -> bool:
-    """Whether anything in the case can make it pass or fail."""
+    """Return whether anything in the case can make it pass or fail."""
     places: tuple[Case | Turn, ...] = (case, *case.turns)
     return (
         case.outcome != "answer"
@@ -159,7 +161,7 @@ def decides(case: Case) -> bool:
 
 
 def _unusable(place: ProjectLocation, cases: Sequence[Case], told: bool) -> Iterator[Problem]:
-    """Databases of the project file that cannot be used; with ``told`` only those that no case needs.
+    """Yield databases of the project file that cannot be used; with ``told`` only those that no case needs.
 
     An error where a case needs it; what only the environment of a run has to set is a warning.
     """
@@ -178,7 +180,7 @@ def _unusable(place: ProjectLocation, cases: Sequence[Case], told: bool) -> Iter
 
 
 def _target(place: ProjectLocation) -> Iterator[Problem]:
-    """What is wrong with the agent's target and the ``http`` block of the project file."""
+    """Yield what is wrong with the agent's target and the ``http`` block of the project file."""
     from pytest_agenteval.agents.target_check import ANY_URL, http_fault, target_fault
 
     project, target = place.project, place.settings.target
@@ -192,7 +194,7 @@ def _target(place: ProjectLocation) -> Iterator[Problem]:
 
 
 def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
-    """A warning for each folder of cases that an agent of the project may read."""
+    """Return a warning for each folder of cases that an agent of the project may read."""
     kind = place.project.kind
     if kind not in NAO_KINDS:
         return []
@@ -214,7 +216,7 @@ def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
 
 
 def _covers(line: str, folder: str) -> bool:
-    """Whether a line of an ignore file names the whole folder."""
+    """Return whether a line of an ignore file names the whole folder."""
     word = line.strip().removeprefix("**/").removeprefix("/")
     for tail in ("/**", "/*", "/"):
         word = word.removesuffix(tail)
@@ -262,7 +264,7 @@ def _facts(findings: CheckFindings) -> dict[str, Any]:
 
 
 def _unreviewed(cases: Sequence[Case]) -> Iterator[str]:
-    """A note on cases made of answers that nobody has checked."""
+    """Yield a note on cases made of answers that no one has checked."""
     names = [case.name for case in cases if case.metadata.get("reviewed") is False]
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""

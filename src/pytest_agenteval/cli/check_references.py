@@ -60,7 +60,7 @@ def run_references(place: ProjectLocation, findings: CheckFindings, arguments: a
 
 
 def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Problem]:
-    """A warning for each name in a sql check that the case's database does not have."""
+    """Yield a warning for each name in a sql check that the case's database does not have."""
     from pytest_agenteval.checks.sql.check import SqlCheck
     from pytest_agenteval.checks.sql.unknown_names import unknown_names
 
@@ -76,7 +76,7 @@ def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Prob
 
 
 def _schema(databases: Databases, name: str | None) -> Schema:
-    """The columns of the tables of a database, of all where there is no name; {}: not known."""
+    """Return the columns of the tables of a database, of all where there is no name; {}: not known."""
     merged: dict[str, list[str]] = {}
     try:
         for database in [databases.get(known) for known in (databases.names if name is None else (name,))]:
@@ -88,7 +88,7 @@ def _schema(databases: Databases, name: str | None) -> Schema:
 
 
 def _problems(place: ProjectLocation, databases: Databases, case: Case) -> Iterator[Problem]:
-    """What is wrong with the references of a case, and with options that name their columns."""
+    """Yield what is wrong with the references of a case, and with options that name their columns."""
     from pytest_agenteval.checks.data import unknown_columns
 
     seen: list[list[str]] = []
@@ -140,7 +140,7 @@ def _problem(case: Case, text: str, severity: str, *, at_sql: bool = True) -> Pr
 def _difference(
     place: ProjectLocation, database: Database, case: Case, sql: str, first: Table, second: Table
 ) -> str | None:
-    """How two runs of a reference differ under the case's own comparison; ``None``: they match."""
+    """Return how two runs of a reference differ under the case's own comparison; ``None``: they match."""
     from pytest_agenteval.compare import compare, parse_options
     from pytest_agenteval.databases import outermost_order_by
 

@@ -13,7 +13,7 @@ from pytest_agenteval.errors import ResultsError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """OLD and NEW, and the form of the report."""
+    """Add the options: OLD and NEW, and the form of the report."""
     parser.add_argument("old", metavar="OLD", type=Path, help="results file or folder of a run")
     parser.add_argument("new", metavar="NEW", type=Path, help="results file or folder of a run")
     parser.add_argument("--json", action="store_true", help="print the differences as JSON")
@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: no regression; 1: a case that passed fails now, or no case is in both; 2: a file cannot be read."""
+    """Run the command and return its exit code: 0: no regression;
+    1: a case that passed fails now, or no case is in both; 2: a file cannot be read.
+    """
     from pytest_agenteval.reports.terminal_diff import diff_lines, diff_record
     from pytest_agenteval.results.analysis.diff import diff_documents
     from pytest_agenteval.results.document.load import read_document

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: written; 2: a file cannot be read or written, or the words do not fit together."""
+    """Run the command and return its exit code: 0: written; 2:
+    a file cannot be read or written, or the words do not fit together.
+    """
     try:
         if arguments.endpoint and arguments.to != "otlp":
             raise ResultsError(f"--endpoint goes with --to otlp, not with --to {arguments.to}")

@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: done; 1: something needs a person; 2: a source cannot be read, or an option is wrong."""
+    """Run the command and return its exit code: 0: done; 1: something needs a person;
+    2: a source cannot be read, or an option is wrong.
+    """
     from pytest_agenteval.authoring.importing.formats import FORMATS
 
     extra = _offered()

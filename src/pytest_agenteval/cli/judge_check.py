@@ -48,7 +48,7 @@ class JudgedLabel:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The labels, the judge, and what is enough."""
+    """Add the options: the labels, the judge, and what is enough."""
     parser.add_argument("labels", metavar="LABELS", type=Path, help=f"YAML: a list; {FORM}")
     parser.add_argument("--judge-model", metavar="MODEL", help="provider:model (default: as configured)")
     parser.add_argument("--samples", metavar="N", type=int, default=1, help="samples per answer (majority)")
@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: done; 1: kappa is below --fail-under; 2: no labels, no judge, or a reply in another form."""
+    """Run the command and return its exit code: 0: done; 1: kappa is below --fail-under;
+    2: no labels, no judge, or a reply in another form.
+    """
     try:
         if not arguments.labels.is_file():
             raise AgentEvalError(f"no such file: {arguments.labels}")
@@ -76,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_labels(path: Path, samples: int = 1) -> list[LabelledAnswer]:
-    """The labelled answers of a YAML file. Raises ``SettingsError`` with every fault and its line."""
+    """Return the labelled answers of a YAML file. Raises ``SettingsError`` with every fault and its line."""
     from pytest_agenteval.cases.yaml_reader import Reader, compose, read_text
 
     reader = Reader(path)
@@ -160,15 +162,15 @@ class _Services:
     root: str
 
     def schema(self) -> Mapping[str, Sequence[str]]:
-        """No database is looked at."""
+        """Return None: no database is read."""
         return {}
 
     def dialect(self) -> str | None:
-        """No database is looked at."""
+        """Return None: no database is read."""
         return None
 
     def resolve(self, reference: str) -> Any:
-        """Nothing is called here."""
+        """Refuse: nothing is called here."""
         raise ImportError(reference)
 
 
@@ -181,7 +183,7 @@ def _ask(label: LabelledAnswer, judge: ChatModel, root: str) -> JudgedLabel:
 
 
 def report(judged: Sequence[JudgedLabel], name: str) -> Iterator[str]:
-    """Agreement and kappa of pass and fail, of letters where people gave them, and each dissent."""
+    """Yield agreement and kappa of pass and fail, of letters where people gave them, and each dissent."""
     yield f"{name} against {len(judged)} human labels"
     yield _told("pass or fail", [(entry.label.passes, entry.passes) for entry in judged])
     letters = [(e.label.letter, e.letter) for e in judged if e.label.letter is not None]
@@ -204,7 +206,7 @@ def _told(what: str, pairs: Sequence[tuple[Any, Any]]) -> str:
 
 
 def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
-    """Cohen's kappa of two raters (Cohen 1960): agreement beyond what their own habits would give.
+    """Return Cohen's kappa of two raters (Cohen 1960): agreement beyond what their habits would give.
 
     ``None`` where both always say the same word: chance agreement is 1, so there is nothing beyond it.
     """

@@ -11,7 +11,7 @@ from pytest_agenteval.errors import ResultsError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files, and where the merged one goes."""
+    """Add the options: the files, and where the merged one goes."""
     parser.add_argument(
         "files", metavar="FILE", nargs="+", type=Path, help="results files or folders of runs"
     )
@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: written; 2: a file cannot be read, or OUT is one of them."""
+    """Run the command and return its exit code: 0: written; 2:
+    a file cannot be read, or OUT is one of them.
+    """
     from pytest_agenteval.reports.terminal import StyledLine, last_line
     from pytest_agenteval.results.document.document import write_document
     from pytest_agenteval.results.document.load import read_document
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def new_name(first: Path) -> Path:
-    """A name for new results beside ``first`` that no run has."""
+    """Return a name for new results beside ``first`` that no run has."""
     number = 1
     stamp = f"results_{datetime.now():%Y%m%d_%H%M%S}"
     while True:

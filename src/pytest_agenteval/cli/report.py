@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, the form, and where it goes."""
+    """Add the options: the run, the form, and where it goes."""
     parser.add_argument("file", metavar="FILE", type=Path, help="results file or folder of a run")
     parser.add_argument(
         "--format",
@@ -42,7 +42,7 @@ _PAGES = (".html", ".htm")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: written; 2: a file cannot be read or written."""
+    """Run the command and return its exit code: 0: written; 2: a file cannot be read or written."""
     from pytest_agenteval.results.document.load import read_document
     from pytest_agenteval.results.document.masked import masked_document
     from pytest_agenteval.results.document.overrides import with_overrides

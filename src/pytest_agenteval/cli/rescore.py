@@ -12,7 +12,7 @@ from pytest_agenteval.errors import AgentEvalError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The results, the project whose cases judge them, and where the new results go."""
+    """Add the options: the results, the project whose cases judge them, and where the new results go."""
     parser.add_argument("file", metavar="FILE", type=Path, help="results file or folder of a run")
     parser.add_argument(
         "--root",
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: written, whatever the verdicts are; 2: something cannot be read or written."""
+    """Run the command and return its exit code: 0: written, whatever the verdicts are;
+    2: something cannot be read or written.
+    """
     from pytest_agenteval.engine.rescore import rescored_document
     from pytest_agenteval.reports.terminal import StyledLine
     from pytest_agenteval.reports.terminal_diff import diff_lines

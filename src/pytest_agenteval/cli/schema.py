@@ -16,7 +16,7 @@ _LINE = "# yaml-language-server: $schema="
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files that are to name the schema."""
+    """Add the options: the files that are to name the schema."""
     parser.add_argument(
         "--write",
         metavar="FILE",
@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: printed or written; 2: a file cannot be read or written."""
+    """Run the command and return its exit code: 0: printed or written;
+    2: a file cannot be read or written.
+    """
     from pytest_agenteval.cases.json_schema import case_schema
     from pytest_agenteval.config.location import find_place, find_root
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nao's flags; whatever follows ``--`` goes to pytest as it is."""
+    """Add nao's flags; whatever follows ``--`` goes to pytest as it is."""
     parser.add_argument(
         "-m", "--model", action="append", default=[], metavar="MODEL", help="provider:model; repeatable"
     )
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command_of(arguments: argparse.Namespace) -> list[str]:
-    """The pytest arguments that say the same."""
+    """Return the pytest arguments that say the same."""
     words: list[str] = []
     options: Sequence[tuple[str, Sequence[str]]] = (
         ("--agent-model", arguments.model),
@@ -51,7 +51,7 @@ def command_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Pytest's exit code."""
+    """Return Pytest's exit code."""
     command = command_of(arguments)
     environ = dict(os.environ)
     shown = shlex.join(command)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which project, and whether its databases are asked."""
+    """Add the options: which project, and whether its databases are asked."""
     parser.add_argument(
         "folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="the project (default: here)"
     )
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: consistent (warnings allowed); 1: errors; 2: the project cannot be read."""
+    """Run the command and return its exit code: 0: consistent (warnings allowed); 1: errors;
+    2: the project cannot be read.
+    """
     from pytest_agenteval.governance.files import load_governance
     from pytest_agenteval.governance.scorecard import scorecard
     from pytest_agenteval.governance.validate import validate
@@ -64,7 +66,7 @@ def _lines(found: Validation, folder: Path) -> list[str]:
 def _databases(
     place: ProjectLocation, *, ask: bool
 ) -> tuple[list[str] | None, Mapping[str, Mapping[str, Sequence[str]]], list[str]]:
-    """(configured names, schemas of those that could be asked, what could not be asked).
+    """Return (configured names, schemas of those that could be asked, what could not be asked).
 
     The names are ``None`` where a fixture defines the databases: only pytest can call it.
     """

@@ -10,7 +10,7 @@ from pytest_agenteval.errors import AgentEvalError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folder, the port, who may come."""
+    """Add the options: the folder, the port, who may connect."""
     parser.add_argument(
         "dir",
         metavar="DIR",
@@ -40,7 +40,9 @@ def _port(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: served until interrupted; 2: no such folder, or nothing can be served."""
+    """Run the command and return its exit code: 0: served until interrupted;
+    2: no such folder, or nothing can be served.
+    """
     from pytest_agenteval.viewer.server import bind, serve
 
     try:
@@ -66,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _where(given: Path | None) -> tuple[Path, Path, str]:
-    """The folder of results, the project's root, and the page to open."""
+    """Return the folder of results, the project's root, and the page to open."""
     from pytest_agenteval.config.location import find_place
     from pytest_agenteval.results.journal.run_folder import output_folder
 
@@ -86,7 +88,7 @@ def _where(given: Path | None) -> tuple[Path, Path, str]:
 
 
 def project_of(folder: Path) -> Path:
-    """The project that a folder of results belongs to: pytest's rootdir above it."""
+    """Return the project that a folder of results belongs to: pytest's rootdir above it."""
     from pytest_agenteval.config.location import find_root
 
     root = find_root([folder])[0]

@@ -20,7 +20,7 @@ class Alignment:
     """Row pairs that differ, rows without a partner, and the positions of differing and key columns.
 
     At most 1,000 of each are kept; ``sizes`` counts them all (changed, lost, spare), ``equal`` the rest.
-    ``unique``: the keys tell the rows of each side apart.
+    ``unique``: the keys distinguish the rows of each side.
     """
 
     changed: tuple[tuple[int, int], ...]
@@ -34,7 +34,9 @@ class Alignment:
 
 
 def key_positions(context: DiagnosisContext[Any]) -> tuple[int, ...] | None:
-    """The fewest leading columns without tolerance that are unique on both sides; texts and dates first."""
+    """Return the fewest leading columns without tolerance that are unique on both sides;
+    texts and dates first.
+    """
     if context.key is ...:
         context.key = _key_positions(context)
     key: tuple[int, ...] | None = context.key
@@ -53,7 +55,8 @@ def _key_positions(context: DiagnosisContext[Any]) -> tuple[int, ...] | None:
 
 
 def _steadier(context: DiagnosisContext[Any], keys: tuple[int, ...]) -> tuple[int, ...]:
-    """A column before the key that names all rows on both sides, where one column alone differs under it.
+    """Return a column before the key that names all rows on both sides,
+    where one column alone differs under it.
 
     The text of an order may change while its id does not; where more than that changed, it is another row.
     """
@@ -101,7 +104,7 @@ def align(context: DiagnosisContext[Any], split: bool = False) -> Alignment:
 def _by_likeness(
     context: DiagnosisContext[Any], unmatched_expected: list[int], unmatched_actual: list[int]
 ) -> list[tuple[int, int]]:
-    """Rows that agree in at least half of their columns, the most alike first."""
+    """Return rows that agree in at least half of their columns, the most alike first."""
     width = len(context.pairs)
     if (
         not unmatched_expected

@@ -70,7 +70,7 @@ def affinity(one: str, two: str) -> float:
 
 
 def _says_the_same(one: str, two: str) -> bool:
-    """Whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
+    """Return whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
     mine, theirs = words_of(one), words_of(two)
     return bool(mine) and bool(theirs) and (mine <= theirs or theirs <= mine)
 
@@ -126,7 +126,7 @@ class _Finder:
         )
 
     def by_name(self, options: ComparisonOptions) -> None:
-        """Steps 1 to 4: exact, case-free and normalised names, then aliases."""
+        """Map by name: as written, without case, folded, then by alias."""
         for rule in NAME_RULES:
             self._step("name", rule, rule)
         by_alias = expected_by_alias(options.column_aliases)
@@ -147,7 +147,7 @@ class _Finder:
                 self.found[e], self.how[e] = a, how
 
     def _settle(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs:
-        """Candidates of one name: the only one, else by value among them, else in order."""
+        """Return candidates of one name: the only one, else by value among them, else in order."""
         if len(expected_indexes) <= 1 and len(actual_indexes) <= 1:
             return list(zip(expected_indexes, actual_indexes, strict=False))
         if len(actual_indexes) >= len(expected_indexes):
@@ -161,7 +161,7 @@ class _Finder:
         return self.engine.assign(fixed, expected_indexes, actual_indexes, self.runs)
 
     def _likely(self, expected_indexes: list[int], actual_indexes: list[int], least: float) -> Pairs:
-        """As many columns of the same bag as possible, then the most agreeing ones."""
+        """Return as many columns of the same bag as possible, then the most agreeing ones."""
         candidates = self.engine.candidates(expected_indexes, actual_indexes)
         agree = {(e, a): 1.0 for e, found in candidates.items() for a in found}
         best = best_pairs(expected_indexes, actual_indexes, agree)
@@ -192,7 +192,7 @@ class _Finder:
                     agree.update({(e, a): share} if share >= least else {})
 
     def by_value(self) -> None:
-        """Step 5: what remains by value, confirmed on whole rows; else what agrees in part."""
+        """Map what remains by value, confirmed on whole rows; else what agrees in part."""
         expected_indexes, actual_indexes = self.open()
         if not expected_indexes or not actual_indexes:
             return
@@ -211,7 +211,7 @@ class _Finder:
                 self.found[e], self.how[e] = a, PARTIAL
 
     def _in_part(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs | None:
-        """Those columns alone whose values are there: the others are what is wrong."""
+        """Return those columns alone whose values are there: the others are what is wrong."""
         candidates = self.engine.candidates(expected_indexes, actual_indexes)
         if sum(map(len, candidates.values())) > MOST_MEASURED:
             return None
@@ -221,10 +221,10 @@ class _Finder:
         return self._assign(some, actual_indexes)[0]
 
     def _crossed(self, chosen: Pairs) -> dict[int, int]:
-        """Columns whose values were found exchanged while the words of their names say otherwise.
+        """Return columns whose values were found exchanged while the words of their names say otherwise.
 
         ``wins``, ``losses`` answered as ``wins_count``, ``losses_count`` with each other's values is a
-        mistake of the agent's; there the names are taken, so that it is told.
+        mistake of the agent's; there the names are taken, so that it is reported.
         """
         out: dict[int, int] = {}
         for i, (e, a) in enumerate(chosen):
@@ -238,7 +238,7 @@ class _Finder:
         return _says_the_same(self.expected[e], self.actual[a])
 
     def _alike(self, e: int, a: int) -> bool:
-        """Whether the columns hold the same in each row, so that either may stand for the other."""
+        """Return whether the columns hold the same in each row, so that either may stand for the other."""
         fixed = list(self.found.items())
         return self.engine.agreement(e, a, fixed) == 1.0
 

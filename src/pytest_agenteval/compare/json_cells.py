@@ -42,7 +42,7 @@ def texts_of_objects(expected: list[Any], actual: list[Any]) -> tuple[list[Any],
 
 
 def _structure_of(text: Any) -> str | None:
-    """The structure that a text holds; ``None`` where it holds none."""
+    """Return the structure that a text holds; ``None`` where it holds none."""
     if not isinstance(text, str) or text.strip()[:1] not in ("{", "["):
         return None
     parsed = parse_json(text)
@@ -64,13 +64,13 @@ def _spelling(value: Any, one: dict[str, str], left: dict[str, Counter[str]]) ->
 
 
 def structured(value: Any) -> Any:
-    """A JSON object, or a text that holds one, in one spelling; anything else as it is."""
+    """Return a JSON object, or a text that holds one, in one spelling; anything else as it is."""
     found = parse_json(value) if isinstance(value, str) and value.strip()[:1] in ("{", "[") else value
     return structure(found) if isinstance(found, (dict, list)) and not too_large(found) else value
 
 
 def structure(value: Any, depth: int = 0) -> str:
-    """A text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
+    """Return a text that is the same for JSON values that are structurally equal (1 equals 1.0)."""
     if depth > 60:
         return "..."
     if isinstance(value, dict):

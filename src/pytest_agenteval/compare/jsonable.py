@@ -15,7 +15,9 @@ LONGEST_TEXT = 2000
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Every part of a comparison as JSON: numbers finite, integers beyond 2^53 and all else as text."""
+    """Return every part of a comparison as JSON: numbers finite,
+    integers beyond 2^53 and all else as text.
+    """
     found = comparison.diagnosis
     return {
         "matched": comparison.matched,
@@ -69,12 +71,12 @@ def _row(row: SampleRow) -> dict[str, Any]:
 
 
 def safe_text(text: str) -> str:
-    """Text without unpaired surrogates, which no UTF-8 file can hold."""
+    """Return text without unpaired surrogates, which no UTF-8 file can hold."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def json_value(value: Any, depth: int = 0) -> Any:
-    """A value as strict JSON; what JSON has no form for becomes the text a person would see."""
+    """Return a value as strict JSON; what JSON has no form for becomes the text a person would see."""
     value = plain(value)
     if depth == 0 and isinstance(value, (list, tuple, dict)) and too_large(value):
         return safe_text(show_value(value, LONGEST_TEXT))

@@ -34,7 +34,7 @@ class OrderKey:
 
     @classmethod
     def parse(cls, text: str) -> OrderKey:
-        """``name [asc|desc] [nulls first|last]``; a name in double quotes is taken as it stands."""
+        """Read ``name [asc|desc] [nulls first|last]``; a name in double quotes is taken as it stands."""
         match = ORDER_KEY.fullmatch(text.strip())
         name = match["name"].strip() if match else text.strip()
         if len(name) > 1 and name[0] == name[-1] == '"':
@@ -89,7 +89,7 @@ class ComparisonOptions:
     per_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def for_column(self, name: str) -> ColumnOptions:
-        """The options of the expected column ``name``."""
+        """Return the options of the expected column ``name``."""
         base = {key: getattr(self, key) for key in COLUMN_OPTIONS}
         place = find_name(list(self.per_column), name)
         if place is None:
@@ -98,7 +98,7 @@ class ComparisonOptions:
         return ColumnOptions(**{**base, **own}, explicit="rtol" in own or "atol" in own)
 
     def with_order(self, order_by: Sequence[str]) -> ComparisonOptions:
-        """The same options with the reference's sort keys, unless keys are already given."""
+        """Return the same options with the reference's sort keys, unless keys are already given."""
         return self if self.order_by else replace(self, order_by=tuple(order_by))
 
 
@@ -175,7 +175,7 @@ _CHECKS: dict[str, _Check] = {
 
 
 def option_faults(mapping: Any) -> list[Fault]:
-    """Every fault of comparison options as written in YAML; paths start below ``comparison``."""
+    """Return every fault of comparison options as written in YAML; paths start below ``comparison``."""
     if not isinstance(mapping, Mapping):
         return [Fault((), f"comparison: a mapping of options is expected, found {_shown(mapping)}")]
     known = [*_CHECKS, "per_column"]
@@ -218,7 +218,7 @@ def _shown(value: Any) -> str:
 def parse_options(
     mapping: Mapping[str, Any] | None, suite: Mapping[str, Any] | None = None
 ) -> ComparisonOptions:
-    """Options as written for a case, over those of the suite; ``per_column`` is merged by column.
+    """Return options as written for a case, over those of the suite; ``per_column`` is merged by column.
 
     Raises ``OptionsError`` with every fault (unknown names come with a suggestion).
     """

@@ -16,7 +16,7 @@ from pytest_agenteval.table import Table
 
 
 def order_indexes(expected: Table, options: ComparisonOptions) -> list[int] | None:
-    """The expected columns that are the sort keys; ``None`` where one is not known: a strict list."""
+    """Return the expected columns that are the sort keys; ``None`` where one is not known: a strict list."""
     keys = [OrderKey.parse(text).name for text in options.order_by]
     found = [_find(expected.names, key) for key in keys]
     return [index for index in found if index is not None] if found and None not in found else None
@@ -40,7 +40,7 @@ def tie_runs(engine: ComparisonEngine[Any, Any], order: Sequence[int] | None) ->
 
 
 def diagnose_order(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """The words of order, in their order; without ``ordered`` only a LIMIT through a tie is one."""
+    """Diagnose the order; without ``ordered`` only a LIMIT through a tie is a diagnosis."""
     words = (_reversed, _nulls, _limit_tie, _order) if context.runs is not None else (_limit_tie,)
     return next((found for word in words if (found := word(context)) is not None), None)
 

@@ -15,7 +15,7 @@ _OTHER_SHAPE = ("missing_column", "pivoted", "transposed", "wrong_grain", "extra
 
 
 def render(comparison: Comparison, width: int = 80) -> list[str]:
-    """The lines that explain ``comparison``, none wider than ``width`` columns of a terminal.
+    """Return the lines that explain ``comparison``, none wider than ``width`` columns of a terminal.
 
     First the message with the diagnosis, then how columns were matched and what a match needed,
     then the aligned rows: expected over answered, differing cells marked with ``*``. Control
@@ -37,13 +37,15 @@ def render(comparison: Comparison, width: int = 80) -> list[str]:
 
 
 def _headline(comparison: Comparison) -> str:
-    """``values differ: all 12 values are 100 times the expected [scaled]``."""
+    """Return ``values differ: all 12 values are 100 times the expected [scaled]``."""
     found = comparison.diagnosis
     return f"{comparison.message}: {found.sentence} [{found.word}]" if found else comparison.message
 
 
 def _mapping(comparison: Comparison) -> list[str]:
-    """How columns were matched, where that is not plain; of another shape, what there is on both sides."""
+    """Return how columns were matched, where that is not plain;
+    of another shape, what there is on both sides.
+    """
     if comparison.matched:
         return []
     if comparison.diagnosis and comparison.diagnosis.word in _OTHER_SHAPE:
@@ -62,7 +64,7 @@ def _mapping(comparison: Comparison) -> list[str]:
 
 
 def _wrapped(text: str, width: int, start: str = "") -> list[str]:
-    """Lines of whole words, counted in terminal columns; a word longer than a line is cut."""
+    """Return lines of whole words, counted in terminal columns; a word longer than a line is cut."""
     lines = [start]
     for word in escape_line(text).split(" "):
         glued = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
@@ -78,7 +80,7 @@ def _wrapped(text: str, width: int, start: str = "") -> list[str]:
 
 
 def _rest(comparison: Comparison) -> str:
-    """What the sample leaves out, in counts."""
+    """Return what the sample leaves out, in counts."""
     counts = comparison.counts
     more = []
     for state, count, word in (
@@ -115,7 +117,7 @@ class _Diff:
             self.rows = [row[:-1] for row in self.rows]
 
     def _choose(self) -> list[int]:
-        """Key columns, then the differing ones; all where there is nothing to single out."""
+        """Return key columns, then the differing ones; all where there is nothing to single out."""
         rows = [row for row in self.comparison.sample if row.state == "differs"]
         every = range(len(self.comparison.mapping))
         differing = [i for i in every if any(row.cells[i].differs for row in rows)]
@@ -140,7 +142,7 @@ class _Diff:
         return [[*first, _Text()], [*second, _Text(", ".join(told[:3]))]]
 
     def lines(self) -> list[str]:
-        """The table, and the names of the columns that are not shown."""
+        """Return the table, and the names of the columns that are not shown."""
         head = [_Text(), *map(_Text, self.names)]
         marks = [any(row[i].marked for row in self.rows) for i in range(len(head))]
         room = self._room(head, marks)
@@ -168,7 +170,9 @@ class _Diff:
         return kind is not None and kind.numeric
 
     def _room(self, head: list[_Text], marks: Sequence[bool]) -> list[int]:
-        """Column widths that fit: the widest are cut first; the last are left out (0) where all fails."""
+        """Return column widths that fit: the widest are cut first;
+        the last are left out (0) where all fails.
+        """
         grid = [head, *self.rows]
         sizes = [
             max(text_width(row[i].text) for row in grid) + len(MARK) * marks[i] for i in range(len(head))
@@ -187,7 +191,7 @@ def _total(sizes: Sequence[int]) -> int:
 
 
 def _padded(cell: _Text, size: int, right: bool, marks: bool) -> str:
-    """One cell at its width, numbers to the right; a cut one ends in dots, its mark kept."""
+    """Return one cell at its width, numbers to the right; a cut one ends in dots, its mark kept."""
     room = size - len(MARK) * marks
     text = fit(cell.text, max(room, 4), "...")
     blanks = " " * (room - text_width(text))

@@ -102,7 +102,7 @@ class Comparison:
     differing_columns: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The same as strict JSON: no NaN, no value of a driver, at most 50 rows."""
+        """Return the same as strict JSON: no NaN, no value of a driver, at most 50 rows."""
         from pytest_agenteval.compare.jsonable import comparison_json
 
         return comparison_json(self)

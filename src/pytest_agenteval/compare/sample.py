@@ -15,7 +15,7 @@ MOST_ROWS = 50
 
 
 def sample_rows(context: DiagnosisContext[Any], alignment: Alignment) -> tuple[SampleRow, ...]:
-    """Differing rows first, then missing and extra ones, sharing the room that there is."""
+    """Return differing rows first, then missing and extra ones, sharing the room that there is."""
     room = _shares(list(alignment.sizes))
     changed = alignment.changed[: room[0]]
     columns = [context.differ(position, changed) for position in range(len(context.pairs))]
@@ -26,7 +26,7 @@ def sample_rows(context: DiagnosisContext[Any], alignment: Alignment) -> tuple[S
 
 
 def _shares(sizes: list[int]) -> list[int]:
-    """How many of each to show: all where they fit, else an even share."""
+    """Return how many of each to show: all where they fit, else an even share."""
     shares = [0] * len(sizes)
     left = MOST_ROWS
     while left and any(share < size for share, size in zip(shares, sizes, strict=True)):
@@ -57,7 +57,7 @@ def _single(context: DiagnosisContext[Any], row: int, expected: bool) -> SampleR
 
 
 def _delta(context: DiagnosisContext[Any], position: int, e: int, a: int) -> str:
-    """Answered minus expected, for numbers, dates and times."""
+    """Return answered minus expected, for numbers, dates and times."""
     kind = context.kind(position)
     mine, theirs = context.cell(position, e, True), context.cell(position, a, False)
     if kind.numeric:

@@ -25,9 +25,9 @@ ORDER_NOTE = "the reference is ordered; add `ordered: true` if order matters"
 
 
 def compare(expected: Table, actual: Table | None, options: ComparisonOptions | None = None) -> Comparison:
-    """Whether ``actual`` equals ``expected`` under ``options``, and what differs.
+    """Return whether ``actual`` equals ``expected`` under ``options``, and what differs.
 
-    ``actual`` is ``None`` where the agent returned no data: that fails, it is no empty table. Columns
+    ``actual`` is ``None`` where the agent returned no data: that fails, it is not an empty table. Columns
     are read by the expected column's SQL type. Never raises for any value in either table.
     """
     options = options or ComparisonOptions()
@@ -55,7 +55,7 @@ def _compared(engine: ComparisonEngine[C, P], options: ComparisonOptions) -> Com
 
 
 def engine_for(expected: Table, actual: Table, options: ComparisonOptions) -> ComparisonEngine[Any, Any]:
-    """The plain engine for small tables (it imports no array library), the array engine for others."""
+    """Return the plain engine for small tables (it imports no array library), the array engine for others."""
     cells = max(len(table.columns) * table.row_count for table in (expected, actual))
     if cells <= PLAIN_CELLS:
         return PythonEngine(expected, actual, options)
@@ -71,7 +71,7 @@ def _array_engine(expected: Table, actual: Table, options: ComparisonOptions) ->
 def _ordered_sets(
     engine: ComparisonEngine[C, P], columns: ColumnMap, options: ComparisonOptions
 ) -> Comparison:
-    """A list in which repeated rows count once: the first of equal rows stays, on both sides."""
+    """Return lists in which repeated rows count once: the first of equal rows stays, on both sides."""
     tables = []
     for table, expected in ((engine.expected, True), (engine.actual, False)):
         rows = engine.first_rows(columns.pairs, expected)
@@ -81,7 +81,7 @@ def _ordered_sets(
 
 
 def _empty_answer(expected: Table, options: ComparisonOptions) -> Comparison:
-    """An answer without rows; its columns are not looked at."""
+    """Compare an answer without rows; its columns are not looked at."""
     rows = expected.row_count
     text = f"the answer has no rows, {counted(rows, 'row')} expected"
     sample = tuple(
@@ -121,7 +121,7 @@ class _Verdict(Generic[C, P]):
         return self._failure(refusal or "values differ")
 
     def _refusal(self) -> str | None:
-        """Why the tables cannot be equal before a row is looked at; nao's words."""
+        """Return why the tables cannot be equal before a row is looked at; nao's words."""
         if not self.expected.row_count:
             return "expected is empty"
         if self.columns.unnamed:

@@ -59,14 +59,14 @@ class Connection:
 
 
 def check_type(kind: str) -> str | None:
-    """What is wrong with a connection type (``None``: it is known)."""
+    """Return what is wrong with a connection type (``None``: it is known)."""
     if kind in BUILDERS:
         return None
     return f"unknown database type {kind!r}{did_you_mean(kind, BUILDERS)} (or give a url)"
 
 
 def _anchored(url: str, folder: Path) -> str:
-    """A URL whose relative file is relative to ``folder``."""
+    """Return a URL whose relative file is relative to ``folder``."""
     for scheme in ("duckdb:///", "sqlite:///"):
         rest = url.removeprefix(scheme)
         if rest != url and rest and not rest.startswith(("/", ":")):
@@ -85,7 +85,7 @@ def _file(scheme: str, default: str | None = None) -> Callable[[Fields, Path], s
 def _server(
     scheme: str, port: int, extra: Callable[[Fields], Mapping[str, Any]] = lambda fields: {}
 ) -> Callable[[Fields, Path], str]:
-    """``scheme://user:password@host:port/database?extra``."""
+    """Return ``scheme://user:password@host:port/database?extra``."""
 
     def build(fields: Fields, folder: Path) -> str:
         if "ssh_tunnel" in fields:
@@ -196,7 +196,7 @@ def _athena(fields: Fields, folder: Path) -> str:
 
 
 BUILDERS: Mapping[str, Callable[[Fields, Path], str]] = {
-    # nao's own default; SQLite is no type of nao's, and an empty one in memory is of no use
+    # nao's own default; SQLite is not a type of nao's, and an empty one in memory is of no use
     "duckdb": _file("duckdb", ":memory:"),
     "sqlite": _file("sqlite"),
     "postgres": _server("postgresql", 5432, _postgres),

@@ -31,7 +31,7 @@ class Secrets:
     _listeners: list[Callable[[str, str], object]] = field(default_factory=list)
 
     def add(self, value: str, name: str = "") -> None:
-        """Remember ``value`` of the variable ``name``, and tell whoever listens."""
+        """Remember ``value`` of the variable ``name``, and tell its listeners."""
         if value and value not in self.values:
             self.values.append(value)
             self.names[value] = name
@@ -59,7 +59,7 @@ class EnvReferences:
     found: list[tuple[str, str]] = field(default_factory=list)
 
     def hide(self, text: str) -> str:
-        """``text`` with a token of equal length for each reference."""
+        """Return ``text`` with a token of equal length for each reference."""
 
         def token(match: re.Match[str]) -> str:
             self.found.append((match["how"], match["what"]))
@@ -69,15 +69,15 @@ class EnvReferences:
         return _PATTERN.sub(token, text)
 
     def place(self, node: Node) -> str:
-        """``nao_config.yaml:12``."""
+        """Return ``nao_config.yaml:12``."""
         return f"{shown_path(self.path, self.root)}:{node.start_mark.line + 1}"
 
     def inside(self, node: Node) -> bool:
-        """Whether a scalar holds a reference."""
+        """Return whether a scalar holds a reference."""
         return _TOKEN.search(node.value) is not None
 
     def text(self, node: Node) -> str:
-        """The text of a scalar, its references read. Raises ``SettingsError`` for a missing one."""
+        """Return the text of a scalar, its references read. Raises ``SettingsError`` for a missing one."""
 
         def value(match: re.Match[str]) -> str:
             how, what = self.found[int(match[1])]
@@ -93,7 +93,7 @@ class EnvReferences:
         return _TOKEN.sub(value, node.value)
 
     def value(self, node: Node) -> Any:
-        """The value of a node, all references in it read.
+        """Return the value of a node, all references in it read.
 
         A scalar that is only a reference is typed as YAML would type the variable's text.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def redactor_of(project: Project, settings: Settings) -> Redactor:
-    """A redactor that knows them, and learns what the project file reads from now on."""
+    """Return a redactor that knows them, and learns what the project file reads from now on."""
     redactor = Redactor()
     redactor.add_environment(os.environ)
     project.secrets.listen(redactor.add_named)

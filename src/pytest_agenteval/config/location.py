@@ -74,7 +74,7 @@ class ProjectLocation:
 
 
 def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
-    """The project that ``paths`` (or the working folder) lie in. Raises ``SettingsError``."""
+    """Return the project that ``paths`` (or the working folder) lie in. Raises ``SettingsError``."""
     from pytest_agenteval.config.project_file import find_project
     from pytest_agenteval.config.settings import resolve
 
@@ -105,12 +105,12 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
 
 
 def _words(value: Any) -> list[str]:
-    """The words of an ini value: a text, or a list in TOML."""
+    """Return the words of an ini value: a text, or a list in TOML."""
     return shlex.split(value) if isinstance(value, str) else [str(word) for word in value]
 
 
 def _plugins(ini: Mapping[str, Any]) -> tuple[str, ...]:
-    """The modules of ``addopts = -p name``."""
+    """Return the modules of ``addopts = -p name``."""
     words = _words(ini.get("addopts", ""))
     pairs = zip(words, [*words, ""][1:], strict=True)
     named = [word[2:] or following for word, following in pairs if word.startswith("-p")]
@@ -118,7 +118,7 @@ def _plugins(ini: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:
-    """Pytest's rootdir for ``paths`` and its ini values: the nearest file that speaks to pytest.
+    """Return Pytest's rootdir for ``paths`` and its ini values: the nearest file that speaks to pytest.
 
     Without one: the folder of the nearest project file, else of ``pyproject.toml`` or ``setup.py``,
     else the working folder.
@@ -140,7 +140,7 @@ def find_root(paths: Sequence[Path]) -> tuple[Path, Mapping[str, Any]]:
 
 
 def _ini_values(path: Path) -> Mapping[str, Any] | None:
-    """Pytest's section of a file; ``None``: the file does not speak to pytest."""
+    """Return Pytest's section of a file; ``None``: the file does not speak to pytest."""
     if not path.is_file():
         return None
     if path.suffix == ".toml":
@@ -175,7 +175,7 @@ def _toml_values(path: Path) -> Mapping[str, Any] | None:
 
 
 def conftest_speaks(root: Path, pattern: str) -> bool:
-    """Whether a conftest.py of the project matches ``pattern``: what only pytest can ask it."""
+    """Return whether a conftest.py of the project matches ``pattern``: what only pytest can ask it."""
     from pytest_agenteval.cases.discovery import visible_files
 
     texts = (

@@ -137,7 +137,7 @@ def _yes_no(text: str) -> bool:
 
 
 def _gate(text: str) -> tuple[str, float]:
-    """``90`` -> ('', 90.0); ``tag:critical=100`` -> ('tag:critical', 100.0)."""
+    """Read ``90`` as ('', 90.0) and ``tag:critical=100`` as ('tag:critical', 100.0)."""
     scope, _, rate = text.rpartition("=")
     return scope, _amount(0, 100)(rate)
 

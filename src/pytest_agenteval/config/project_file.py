@@ -64,11 +64,11 @@ class Project:
         return self.read_http()
 
     def fault(self, key: str, text: str) -> Problem:
-        """An error at a key of the file, at the top where it does not have the key."""
+        """Return an error at a key of the file, at the top where it does not have the key."""
         return Problem(self.path or self.root, *self.places.get(key, (1, 1)), text)
 
     def usable_urls(self, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
-        """The URLs that can be made, and for the other databases why not (``file:line: ...``).
+        """Return the URLs that can be made, and for the other databases why not (``file:line: ...``).
 
         A variable is needed only where its database is used, so a missing one is no one else's error.
         ``given``: URLs by name that beat the file's (the ini's).
@@ -93,7 +93,8 @@ def find_project(
     environ: Mapping[str, str] | None = None,
     parse_comparison: ParseComparison | None = None,
 ) -> Project:
-    """The project of ``folder``: ``[tool.agenteval]`` in pyproject.toml, agenteval.yaml, or a foreign file.
+    """Return the project of ``folder``: ``[tool.agenteval]`` in pyproject.toml, agenteval.yaml,
+    or a foreign file.
 
     ``root`` is what messages show paths from (default: ``folder``). Raises ``SettingsError`` with every
     fault of the file, one a line: ``nao_config.yaml:12:3: ...``.
@@ -124,7 +125,7 @@ def find_project(
 
 def _own_table(path: Path, tokens: EnvReferences) -> Node | None:
     text = path.read_text(encoding="utf-8", errors="replace")
-    # other tools read this file too: it is left alone unless it speaks of us
+    # other tools read this file too: it is left alone unless it mentions this plugin
     if not _SPEAKS_OF_US.search(text):
         return None
     try:
@@ -160,7 +161,7 @@ class _Reading:
         self._parse_comparison = parse_comparison
 
     def project(self, node: Node) -> Project:
-        """The whole file."""
+        """Return the whole file."""
         entries = self.reader.entries(node)
         if self._kind == "agenteval":
             for name, entry in entries.items():
@@ -199,17 +200,19 @@ class _Reading:
         return tuple((name, place) for name, place in read if name is not None)
 
     def _is_ours(self, name: str, known: Iterable[str]) -> bool:
-        """Whether an unknown key is a fault: always in our file, else when it is close to a known one."""
+        """Return whether an unknown key is a fault: always in our file,
+        else when it is close to a known one.
+        """
         return self._kind == "agenteval" or closest(name, known, 0.75) is not None
 
     def _eager(self, node: Node, read: values.Read, key: str) -> Any:
-        """A value that is needed at once, its references read."""
+        """Return a value that is needed at once, its references read."""
         before = self.reader.errors
         resolved = self._resolved(node)
         return read(self.reader, resolved, key) if self.reader.errors == before else None
 
     def _resolved(self, node: Node) -> Node:
-        """The node with its references read, each node at its place."""
+        """Return the node with its references read, each node at its place."""
         if node.id == "sequence":
             return TomlNode("sequence", node.tag, [self._resolved(e) for e in node.value], node.start_mark)
         if node.id == "mapping":
@@ -248,7 +251,7 @@ class _Reading:
         return settings
 
     def _test(self, entry: MappingEntry | None, settings: dict[str, Any]) -> dict[str, Any]:
-        """``test``: into ``settings`` what are options, returned what is the comparison."""
+        """Read ``test``: put options into ``settings``, return the comparison."""
         if entry is None or (entry.value.id == "scalar" and entry.value.tag.endswith(":null")):
             return {}
         if entry.value.id != "mapping":
@@ -277,7 +280,9 @@ class _Reading:
         return options
 
     def _databases(self, entry: MappingEntry | None) -> dict[str, Connection]:
-        """A list of ``{name, type, ...}`` or ``{name, url}``; or a map of names to URLs or such maps."""
+        """Return a list of ``{name, type, ...}`` or ``{name, url}``;
+        or a map of names to URLs or such maps.
+        """
         if entry is None or (entry.value.id == "scalar" and entry.value.tag.endswith(":null")):
             return {}
         named: list[tuple[str | None, Node, Node]] = []
@@ -371,7 +376,7 @@ class _Reading:
         )
 
     def _prices(self, node: Node, key: str) -> Prices | None:
-        """USD per million tokens; ``None`` where none is given."""
+        """Return USD per million tokens; ``None`` where none is given."""
         if node.id != "mapping":
             if not node.tag.endswith(":null"):
                 self.reader.error(node, f"{key}: expected a mapping, found {found(node)}")
@@ -396,7 +401,7 @@ def _model(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def _field(tokens: EnvReferences, node: Node) -> Any:
-    """A connection's value: a text as written (a password of digits stays text), else its value."""
+    """Return a connection's value: a text as written (a password of digits stays text), else its value."""
     if node.id == "scalar" and node.tag.endswith((":str", ":int", ":float", ":timestamp")):
         return tokens.text(node)
     return tokens.value(node)

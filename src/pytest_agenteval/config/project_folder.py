@@ -32,7 +32,9 @@ class ProjectFolder(NamedTuple):
 
 
 def project_folder(start: Path, root: Path) -> ProjectFolder:
-    """The nearest project file from ``start`` (a folder) up to ``root``; ``root`` where there is none."""
+    """Return the nearest project file from ``start`` (a folder) up to ``root``;
+    ``root`` where there is none.
+    """
     folders = [folder for folder in (start, *start.parents) if folder.is_relative_to(root)]
     for folder in folders or [root]:
         if (file := project_file_in(folder)) is not None:
@@ -41,7 +43,7 @@ def project_folder(start: Path, root: Path) -> ProjectFolder:
 
 
 def project_file_in(folder: Path) -> Path | None:
-    """The project file of a folder: by its name, or a pyproject.toml with a table of ours."""
+    """Return the project file of a folder: by its name, or a pyproject.toml with a table of this plugin."""
     for name in PROJECT_FILES:
         if (folder / name).is_file():
             return folder / name
@@ -67,13 +69,13 @@ def unread_note(path: Path, root: Path, home: Path) -> str:
 
 
 def common_folder(paths: Iterable[Path], default: Path) -> Path:
-    """The folder that all of ``paths`` lie in; ``default`` where none of them is there."""
+    """Return the folder that all of ``paths`` lie in; ``default`` where none of them is there."""
     there = [path if path.is_dir() else path.parent for path in paths if path.exists()]
     return Path(os.path.commonpath(there)) if there else default
 
 
 def claim_rules(root: Path, globs: Sequence[str], speaks: bool, file: Path | None) -> ClaimRules:
-    """Which files are cases, by what the ini (``globs``) and the project ``file`` say."""
+    """Return which files are cases, by what the ini (``globs``) and the project ``file`` say."""
     from pytest_agenteval.cases.discovery import ClaimRules
 
     if file is None or file.name not in FOREIGN_FILES:

@@ -62,7 +62,7 @@ class Settings:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def source(self, name: str) -> str:
-        """Where the option came from: command line, environment, ini, project or default."""
+        """Return where the option came from: command line, environment, ini, project or default."""
         return self.sources.get(name, "default")
 
 
@@ -72,7 +72,7 @@ def resolve(
     ini: Mapping[str, Any],
     project: Mapping[str, Any],
 ) -> Settings:
-    """Settings from the four places, each keyed by ``Option.attribute`` (environment: by name).
+    """Return settings from the four places, each keyed by ``Option.attribute`` (environment: by name).
 
     ``project`` maps ``Option.project_key`` to a value. Raises ``SettingsError`` naming every bad
     value, its place and what is allowed.

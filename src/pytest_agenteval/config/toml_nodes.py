@@ -34,7 +34,7 @@ class TomlNode:
 
 
 def toml_nodes(text: str, section: tuple[str, ...]) -> TomlNode | None:
-    """The node of one table of a TOML text; ``None``: there is no such table.
+    """Return the node of one table of a TOML text; ``None``: there is no such table.
 
     Raises ``ValueError`` (``tomllib.TOMLDecodeError``).
     """
@@ -49,7 +49,7 @@ def toml_nodes(text: str, section: tuple[str, ...]) -> TomlNode | None:
 
 
 def _places(text: str) -> dict[Path, TomlMark]:
-    """Where each table and key is written (inside inline tables and arrays: their beginning)."""
+    """Return where each table and key is written (inside inline tables and arrays: their beginning)."""
     places: dict[Path, TomlMark] = {}
     table: Path = ()
     counts: dict[Path, int] = {}
@@ -89,7 +89,7 @@ def _node(value: Any, path: Path, places: Mapping[Path, TomlMark]) -> TomlNode:
 
 
 def as_node(value: Any, mark: Any) -> TomlNode:
-    """The scalar node of a Python value."""
+    """Return the scalar node of a Python value."""
     if value is None:
         return TomlNode("scalar", _tag("null"), "null", mark)
     if isinstance(value, bool):

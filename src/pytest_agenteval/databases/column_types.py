@@ -13,7 +13,7 @@ _PROBE = "agenteval_probe"
 
 
 def sqlite_types(connection: Any, sql: str, width: int) -> list[str | None]:
-    """The declared type of each output column (``None``: an expression), from a temporary view.
+    """Return the declared type of each output column (``None``: an expression), from a temporary view.
 
     sqlite3 has no other way to ask; the view lives in the connection's own temporary space.
     """
@@ -35,7 +35,7 @@ def sqlite_types(connection: Any, sql: str, width: int) -> list[str | None]:
 
 
 def sqlite_column(declared: str | None, values: list[Any]) -> tuple[str | None, list[Any]]:
-    """SQL type and values of a SQLite column: the declared type, where every value really has it.
+    """Return SQL type and values of a SQLite column: the declared type, where every value really has it.
 
     SQLite stores dates as text and booleans as 0/1; where the whole column conforms they become
     dates and booleans. A column whose values do not conform keeps them, without a type.
@@ -178,7 +178,7 @@ _NUMERIC, _NUMERICS = 1700, 1231
 def postgres_types(
     description: Sequence[Any], values: Sequence[list[Any]], names_of: Callable[[list[int]], dict[int, str]]
 ) -> list[str | None]:
-    """The types a Postgres driver describes; NUMERIC without a declared scale takes the values'.
+    """Return the types a Postgres driver describes; NUMERIC without a declared scale takes the values'.
 
     ``names_of`` gives the names of types that an extension or a user has defined.
     """
@@ -203,7 +203,7 @@ def _postgres_type(entry: Any, values: list[Any], others: dict[int, str]) -> str
 
 
 def _dimensions(value: Any) -> int:
-    """How deep the lists of a value go; empty lists do not tell."""
+    """Return how deep the lists of a value go; empty lists do not tell."""
     if not isinstance(value, list):
         return 0
     return 1 + max(map(_dimensions, value), default=0)

@@ -32,7 +32,7 @@ class Databases:
     Args:
         sources: name -> URL (``duckdb:///shop.duckdb``, ``sqlite:///x.db``, ``postgresql://...``,
             ``:memory:``), or a connection: DuckDB, DB-API, SQLAlchemy engine or connection.
-        unusable: name -> why a configured database has no source; the error of whoever asks for it.
+        unusable: name -> why a configured database has no source; the error of the code that asks for it.
         folder: the run's folder, the same for all of its processes: snapshots, references, copies.
         root: relative files of URLs are relative to it.
         timeout: seconds a query may take.
@@ -87,7 +87,7 @@ class Databases:
         return {name: found.url for name, found in self._all.items() if found.url is not None}
 
     def get(self, name: str | None = None) -> Database:
-        """The database ``name``; without a name the only one. Raises ``DatabaseError`` naming them."""
+        """Return the database ``name``; without a name the only one. Raises ``DatabaseError`` naming them."""
         if name is None and len(self.names) == 1:
             name = self.names[0]
         if name is None:
@@ -105,7 +105,7 @@ class Databases:
         return self._all[name]
 
     def with_given(self, given: Any, *, cached: bool) -> Databases:
-        """The databases of a fixture, in place of these, with the same folder and limits.
+        """Return the databases of a fixture, in place of these, with the same folder and limits.
 
         ``given``: a mapping like ``sources``, or one URL or connection (named ``default``). ``cached``
         is right for session-scoped fixtures only.
@@ -126,15 +126,16 @@ class Databases:
     def prepare(self, names: Iterable[str] | None = None) -> None:
         """Take the snapshots of ``names`` (all) now, before an agent can write.
 
-        Raises ``DatabaseError`` for the ``names`` given; without names, what fails is left to be told when
-        it is asked for.
+        Raises ``DatabaseError`` for the ``names`` given; without names, what fails is reported when it is
+        asked for.
         """
         for name in self.names if names is None else names:
             with suppress(*([] if names is not None else [DatabaseError])):
                 self.get(name).prepare()
 
     def isolate(self, database: str | None = None) -> Isolated:
-        """Fresh writable copies of every database that is a file, for one attempt; close it afterwards.
+        """Return fresh writable copies of every database that is a file, for one attempt;
+        close it afterwards.
 
         Servers, connections and ``:memory:`` have no copy and no URL there. ``database`` (where there is
         but one, that) must have one: else ``DatabaseError``.
@@ -145,12 +146,14 @@ class Databases:
         return isolated({found.name: found.for_copies() for found in chosen}, self.folder / "isolated")
 
     def interrupt(self) -> None:
-        """End every query of ours that is running, from any thread."""
+        """End every query of a case that is running, from any thread."""
         for found in self._all.values():
             found.interrupt()
 
     def close(self) -> None:
-        """Close every connection of ours. The files in the run's folder stay: others may need them."""
+        """Close every connection that was opened here. The files in the run's folder stay:
+        others may need them.
+        """
         for found in self._all.values():
             found.close()
 
@@ -186,7 +189,7 @@ class Database:
         return self._open().query(sql, seconds, rows)
 
     def reference(self, sql: str) -> Table:
-        """The table of a reference, run once per run and data. Raises ``DatabaseError``, also once."""
+        """Return the table of a reference, run once per run and data. Raises ``DatabaseError``, also once."""
         if self._cache is None:
             return self.query(sql)
         shared = self._source.kind != "given" and not self._in_memory
@@ -194,11 +197,13 @@ class Database:
         return self._cache.get(f"{identity}\0{sql}", lambda: self.query(sql), shared=shared)
 
     def schema(self) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table``. Raises ``DatabaseError``."""
+        """Return column names by ``schema.table``. Raises ``DatabaseError``."""
         return self._open().schema(self._limits.timeout)
 
     def fingerprint(self) -> str | None:
-        """What data this is: the snapshot's digest, else the file's size and time; ``None``: not known."""
+        """Return what data this is: the snapshot's digest, else the file's size and time;
+        ``None``: not known.
+        """
         if self._source.path is None:
             return None
         snapshot = self._snapshot()
@@ -215,7 +220,7 @@ class Database:
             self._snapshot()
 
     def for_copies(self) -> tuple[DatabaseSource, Snapshot]:
-        """What an isolated copy is made from. Raises ``DatabaseError`` where there is no snapshot."""
+        """Return what an isolated copy is made from. Raises ``DatabaseError`` where there is no snapshot."""
         if self._source.path is None:
             raise DatabaseError(
                 f"{self._source.where}: isolate needs a DuckDB or SQLite file to copy for each attempt"

@@ -1,4 +1,4 @@
-"""DuckDB, natively: a file or memory of ours, locked and read-only; or a connection of the user's."""
+"""DuckDB, natively: a file or memory opened here, locked and read-only; or the user's connection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Duck:
         return self._run(sql, timeout, max_rows)
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table``."""
+        """Return column names by ``schema.table``."""
         return grouped(self._run(_SCHEMA, timeout, 10_000_000))
 
     def interrupt(self) -> None:
@@ -79,7 +79,7 @@ class _Duck:
 class DuckDBFile(_Duck):
     """A DuckDB file opened read-only and locked, or (``path`` None) an empty one in memory.
 
-    ``keep``: stay open between queries (a snapshot of ours); a user's own file is closed after each.
+    ``keep``: stay open between queries (a snapshot); a user's own file is closed after each.
     """
 
     def __init__(self, path: Path | None, where: str, *, keep: bool) -> None:
@@ -126,7 +126,7 @@ class DuckDBFile(_Duck):
 
 
 class DuckDBConnection(_Duck):
-    """A DuckDB connection of the user's: read-only transactions, none of our settings, never closed."""
+    """A DuckDB connection of the user: read-only transactions, settings as they are, never closed."""
 
     def __init__(self, connection: Any, where: str) -> None:
         super().__init__(where)
@@ -143,7 +143,7 @@ class DuckDBConnection(_Duck):
         return cursor
 
     def close(self) -> None:
-        """Nothing: the connection is the user's."""
+        """Do nothing: the connection belongs to the caller."""
 
 
 def run(cursor: Any, sql: str, where: str, timeout: float, max_rows: int) -> Table:
@@ -164,7 +164,7 @@ def run(cursor: Any, sql: str, where: str, timeout: float, max_rows: int) -> Tab
 
 
 def fetch(cursor: Any, where: str, max_rows: int) -> Table:
-    """All rows of an executed cursor: Python values for a small result, Arrow above."""
+    """Return all rows of an executed cursor: Python values for a small result, Arrow above."""
     columns = tuple(Column(entry[0], _sql_type(entry[1])) for entry in cursor.description)
     small = min(_SMALL, max_rows)
     rows = cursor.fetchmany(small + 1)
@@ -186,7 +186,9 @@ def _sql_type(kind: Any) -> str | None:
 
 
 def _arrow_goes_on() -> bool:
-    """Whether Arrow begins where ``fetchmany`` ended: before DuckDB 2.0 the rest of the chunk was lost."""
+    """Return whether Arrow begins where ``fetchmany`` ended: before DuckDB 2.0 the rest of the chunk was
+    lost.
+    """
     import duckdb
 
     return int(duckdb.__version__.partition(".")[0]) >= 2
@@ -199,7 +201,7 @@ def _in_arrow(kind: str | None) -> bool:
 def _with_arrow(
     cursor: Any, columns: tuple[Column, ...], first: list[Any], where: str, max_rows: int
 ) -> Table:
-    """The rows fetched so far and all others, as Arrow arrays."""
+    """Return the rows fetched so far and all others, as Arrow arrays."""
     import pyarrow
 
     reader = arrow_reader(cursor)
@@ -218,7 +220,7 @@ def _with_arrow(
 
 
 def _column(pyarrow: Any, kind: Any, start: list[Any], rest: list[Any]) -> Any:
-    """One Arrow array; a list where DuckDB has dates that Python has no value for."""
+    """Return one Arrow array; a list where DuckDB has dates that Python has no value for."""
     later = pyarrow.chunked_array(rest, type=kind)
     try:
         if pyarrow.types.is_temporal(kind) and len(later):
@@ -230,7 +232,7 @@ def _column(pyarrow: Any, kind: Any, start: list[Any], rest: list[Any]) -> Any:
 
 
 def grouped(table: Table) -> dict[str, tuple[str, ...]]:
-    """Rows of schema, table, column as columns by ``schema.table``."""
+    """Return rows of schema, table, column as columns by ``schema.table``."""
     found: dict[str, list[str]] = {}
     for schema, name, column in table.rows():
         found.setdefault(f"{schema}.{name}", []).append(column)

@@ -37,7 +37,7 @@ class CopyError(Exception):
 
 
 def kind_of(path: str) -> str | None:
-    """The engine that wrote a file, by its first bytes; ``None``: not known."""
+    """Return the engine that wrote a file, by its first bytes; ``None``: not known."""
     with open(path, "rb") as file:
         start = file.read(16)
     return next((kind for kind, at, magic in _MAGIC if start[at : at + len(magic)] == magic), None)
@@ -77,12 +77,12 @@ def digest_of(path: str) -> str:
 
 
 def logs(path: str, kind: str) -> list[str]:
-    """The files beside a database that hold changes not yet in it."""
+    """Return the files beside a database that hold changes not yet in it."""
     return [path + ".wal"] if kind == "duckdb" else [path + "-wal", path + "-journal"]
 
 
 def stamp(path: str, kind: str) -> list[list[int] | None]:
-    """Size, mtime (ns) and inode of a database file and its logs, from ``os.stat`` alone."""
+    """Return size, mtime (ns) and inode of a database file and its logs, from ``os.stat`` alone."""
     found: list[list[int] | None] = []
     for name in [path, *logs(path, kind)]:
         try:
@@ -143,7 +143,7 @@ def _locked(source: str, kind: str, pids: list[int], patience: float) -> Iterato
 
 
 def _holder(descriptor: int, start: int, length: int) -> int | None:
-    """The process whose lock stands against a shared one (0: not visible from here)."""
+    """Return the process whose lock stands against a shared one (0: not visible from here)."""
     if sys.platform == "linux":
         ask = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, start, length, 0)
         kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, ask))
@@ -154,7 +154,7 @@ def _holder(descriptor: int, start: int, length: int) -> int | None:
 
 
 def of_this_run(pid: int, pids: list[int]) -> bool:
-    """Whether ``pid`` is one of ``pids`` or a descendant of one."""
+    """Return whether ``pid`` is one of ``pids`` or a descendant of one."""
     for _ in range(64):
         if pid in pids:
             return True
@@ -173,7 +173,7 @@ def _parent(pid: int) -> int:
 
 
 def described(pid: int) -> str:
-    """``python3 (PID 400)``: the program's short name only, command lines may hold secrets."""
+    """Return ``python3 (PID 400)``: the program's short name only, command lines may hold secrets."""
     if pid <= 0:
         return "a process that cannot be seen from here (another container?)"
     try:

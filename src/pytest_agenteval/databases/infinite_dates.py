@@ -18,7 +18,7 @@ _EXTREMES = frozenset((datetime.date.min, datetime.date.max, datetime.datetime.m
 
 
 def maybe_infinite(table: Table) -> list[int]:
-    """The columns of dates or timestamps in which one is Python's first or last."""
+    """Return the columns of dates or timestamps in which one is Python's first or last."""
     return [
         index
         for index, column in enumerate(table.columns)
@@ -36,7 +36,7 @@ def _extreme(value: Any) -> bool:
 
 
 def with_infinities(cursor: Any, sql: str, table: Table, doubtful: Sequence[int]) -> Table:
-    """``table`` with the ``doubtful`` columns as Arrow gives them when ``sql`` is run once more.
+    """Return ``table`` with the ``doubtful`` columns as Arrow gives them when ``sql`` is run once more.
 
     Where the second run gives other rows (``random()``), they are taken whole: a table is of one run.
     """
@@ -61,7 +61,7 @@ def _same(one: Any, two: Any) -> bool:
 
 
 def arrow_reader(cursor: Any) -> Any:
-    """The Arrow batches of an executed cursor."""
+    """Return the Arrow batches of an executed cursor."""
     with warnings.catch_warnings():
         # DuckDB 2.0 advises against Arrow on a cursor; a relation has neither a time nor a row limit
         warnings.simplefilter("ignore")

@@ -45,27 +45,27 @@ def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[
 
 
 def too_slow(where: str, seconds: float) -> DatabaseError:
-    """The query was ended after ``seconds``."""
+    """Return the query was ended after ``seconds``."""
     return DatabaseError(
         f"{where}: ended after {seconds:g} s; make the query faster or raise agenteval_sql_timeout"
     )
 
 
 def too_many(where: str, limit: int) -> DatabaseError:
-    """The query gave more rows than allowed."""
+    """Return the query gave more rows than allowed."""
     return DatabaseError(
         f"{where}: more than {limit:,} rows; aggregate, add a LIMIT, or raise agenteval_sql_max_rows"
     )
 
 
 def failed(where: str, error: BaseException) -> DatabaseError:
-    """The database refused: its own words, without the driver's decoration."""
+    """Return the database refused: its own words, without the driver's decoration."""
     text = str(getattr(error, "orig", None) or error).strip()
     return DatabaseError(f"{where}: {text or type(error).__name__}")
 
 
 def type_of(values: Sequence[Any]) -> str | None:
-    """The SQL type that all values of a column have (``None``: mixed or no values)."""
+    """Return the SQL type that all values of a column have (``None``: mixed or no values)."""
     kinds = {type(value) for value in values if value is not None}
     if str in kinds and kinds & {datetime.date, datetime.datetime}:
         # infinity and the year 20000 have no other form in Python than their text
@@ -105,7 +105,7 @@ _TYPES: dict[type, str] = {
 
 
 def decimal_type(values: Sequence[Any]) -> str:
-    """``DECIMAL(p,s)`` wide enough for every value; NaN and infinities do not count."""
+    """Return ``DECIMAL(p,s)`` wide enough for every value; NaN and infinities do not count."""
     digits, scale = 1, 0
     for value in values:
         if isinstance(value, Decimal) and value.is_finite():

@@ -55,7 +55,7 @@ def _psycopg_loaders(cursor: Any) -> None:
 
 
 def has_months(interval: str) -> bool:
-    """Whether an interval, in any of the styles of Postgres, holds years or months."""
+    """Return whether an interval, in any of the styles of Postgres, holds years or months."""
     date_part = interval.partition("T")[0] if interval.startswith("P") else interval
     if interval.startswith("P"):
         return "Y" in date_part or "M" in date_part
@@ -64,7 +64,7 @@ def has_months(interval: str) -> bool:
 
 
 def _is_year_month(word: str) -> bool:
-    """``1-2`` of the style sql_standard: one year and two months."""
+    """Return ``1-2`` of the style sql_standard: one year and two months."""
     years, dash, months = word.lstrip("+-").partition("-")
     return bool(dash) and years.isdigit() and months.isdigit()
 
@@ -101,7 +101,9 @@ def _psycopg2_casters(cursor: Any) -> None:
 
 
 def type_names(connection: Any, oids: Sequence[int]) -> dict[int, str]:
-    """The names of types that extensions and users have defined, by oid; ``{}`` where they cannot be read."""
+    """Return the names of types that extensions and users have defined, by oid;
+    ``{}`` where they cannot be read.
+    """
     if not oids:
         return {}
     cursor = connection.cursor()

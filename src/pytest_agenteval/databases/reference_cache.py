@@ -41,7 +41,7 @@ class ReferenceCache:
         self._turns: dict[str, threading.RLock] = {}
 
     def get(self, key: str, run: Callable[[], Table], *, shared: bool) -> Table:
-        """The table for ``key``, from memory, a file or ``run``. Raises its ``DatabaseError``."""
+        """Return the table for ``key``, from memory, a file or ``run``. Raises its ``DatabaseError``."""
         with self._turn(key):
             with self._guard:
                 found = self._memory.get(key)
@@ -53,7 +53,7 @@ class ReferenceCache:
         return found
 
     def _turn(self, key: str) -> threading.RLock:
-        """One thread at a time per key, so that none runs what another is running."""
+        """Return one thread at a time per key, so that none runs what another is running."""
         with self._guard:
             return self._turns.setdefault(key, threading.RLock())
 

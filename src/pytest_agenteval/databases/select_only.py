@@ -38,7 +38,7 @@ _FORBIDDEN_WORDS = frozenset(
 
 
 def first_word(sql: str) -> str:
-    """The statement's first word in lower case, comments and opening brackets skipped."""
+    """Return the statement's first word in lower case, comments and opening brackets skipped."""
     lead = _LEAD.match(sql)
     word = _WORD.match(sql, lead.end() if lead else 0)
     return word[0].lower() if word else ""
@@ -97,7 +97,7 @@ def _kind(tree: Any, sql: str) -> str:
 
 
 def _first_forbidden(tree: Any) -> str | None:
-    """What in a query tree writes, locks, reads files or loads code (``None``: nothing)."""
+    """Return what in a query tree writes, locks, reads files or loads code (``None``: nothing)."""
     from sqlglot import exp
 
     writing = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Copy, exp.Drop, exp.Alter, exp.Attach)
@@ -114,7 +114,7 @@ def _first_forbidden(tree: Any) -> str | None:
 
 
 def bare(sql: str, dialect: str) -> str:
-    """``sql`` up to the end of its last word: without the semicolons and comments behind it."""
+    """Return ``sql`` up to the end of its last word: without the semicolons and comments behind it."""
     import sqlglot
 
     tokens = sqlglot.tokenize(sql, read=dialect or None)
@@ -123,12 +123,12 @@ def bare(sql: str, dialect: str) -> str:
 
 
 def uncoloured(error: Exception) -> str:
-    """Sqlglot's message without the terminal codes it underlines with."""
+    """Return sqlglot's message without the terminal codes it underlines with."""
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
 def _require_one_by_words(sql: str, dialect: str, where: str) -> None:
-    """For SQL that sqlglot cannot parse: one statement without a single writing word in it."""
+    """Require, of SQL that sqlglot cannot parse, one statement without any writing word."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -148,7 +148,7 @@ def _require_one_by_words(sql: str, dialect: str, where: str) -> None:
 
 
 def outermost_order_by(sql: str, dialect: str | None) -> tuple[str, ...] | None:
-    """The sort keys of the outermost ORDER BY: ``name [asc|desc] [nulls first|last]`` each.
+    """Return the sort keys of the outermost ORDER BY: ``name [asc|desc] [nulls first|last]`` each.
 
     A key is an output name or alias, a position, or the exact select expression, as written. ``None``
     when the statement has no outermost ORDER BY or cannot be parsed; SQL without the words is not parsed.
@@ -189,7 +189,7 @@ def _key(ordered: Any, tree: Any, dialect: str | None) -> str:
 
 
 def _output_name(key: Any, tree: Any) -> str | None:
-    """The output column that a sort expression is: its alias, or its position."""
+    """Return the output column that a sort expression is: its alias, or its position."""
     written = key.sql().lower()
     for number, selected in enumerate(getattr(tree, "selects", []), start=1):
         if selected.is_star:

@@ -44,7 +44,7 @@ class Snapshots:
         self._seen: dict[Snapshot, tuple[int, ...]] = {}
 
     def of(self, source: DatabaseSource, *, fresh: bool = False) -> Snapshot | None:
-        """The snapshot of ``source``'s file, taken on first need; ``None`` above the limit.
+        """Return the snapshot of ``source``'s file, taken on first need; ``None`` above the limit.
 
         ``fresh``: the file may be rewritten between uses, so a changed file gives a new snapshot.
         Raises ``DatabaseError`` when the file is missing, unreadable or held by another process.
@@ -64,7 +64,7 @@ class Snapshots:
         return self._known[key]
 
     def _shared(self, source: DatabaseSource, path: Path, stamp: str) -> Snapshot:
-        """Taken by the first process of the run; the others wait for it."""
+        """Return taken by the first process of the run; the others wait for it."""
         assert source.path is not None
         file = source.path.name
         name = hashlib.sha256(f"{path}\0{file}\0{stamp}".encode()).hexdigest()[:16]
@@ -89,7 +89,7 @@ class Snapshots:
         return Snapshot(home / "data" / file, taken["digest"], taken["copied"])
 
     def require_unchanged(self, snapshot: Snapshot, source: DatabaseSource) -> None:
-        """Refuse a copy that was changed since it was taken: references would be those of whoever did.
+        """Refuse a copy that was changed since it was taken: references would be those of who did.
 
         Looks at the file again whenever its status changed (``os.stat``). Raises ``DatabaseError``.
         """
@@ -119,7 +119,9 @@ class Isolated:
         self._before = [_stamp(source) for source in originals]
 
     def changed(self) -> tuple[str, ...]:
-        """Names of databases whose original file changed since the copies were made (``os.stat`` only)."""
+        """Return names of databases whose original file changed since the copies were made (``os.stat``
+        only).
+        """
         pairs = zip(self._originals, self._before, strict=True)
         return tuple(source.name for source, before in pairs if _stamp(source) != before)
 
@@ -135,7 +137,7 @@ class Isolated:
 
 
 def isolated(sources: Mapping[str, tuple[DatabaseSource, Snapshot]], folder: Path) -> Isolated:
-    """A fresh, writable copy of each snapshot, below ``folder``, as URLs of the same kind."""
+    """Return a fresh, writable copy of each snapshot, below ``folder``, as URLs of the same kind."""
     home = folder / uuid.uuid4().hex[:12]
     home.mkdir(mode=0o700, parents=True)
     urls = {}
@@ -188,7 +190,7 @@ def _stamp(source: DatabaseSource) -> list[list[int] | None]:
 
 
 def _register(folder: Path) -> None:
-    """Under xdist the controller is our parent; what it started is of this run, too."""
+    """Register this process's run; under xdist the controller is its parent and started the other workers."""
     home = folder / "pids"
     home.mkdir(parents=True, exist_ok=True)
     own = [os.getpid()] + ([os.getppid()] if "PYTEST_XDIST_WORKER" in os.environ else [])

@@ -70,7 +70,7 @@ class DatabaseSource:
 
 
 def source_of(name: str, value: Any, root: Path) -> DatabaseSource:
-    """The source behind what a project file, an ini line or a fixture gave for ``name``.
+    """Return the source behind what a project file, an ini line or a fixture gave for ``name``.
 
     Relative files are relative to ``root``. Raises ``DatabaseError`` for what is neither a URL nor a
     connection.
@@ -109,7 +109,7 @@ def _query(rest: str) -> str:
 
 
 def _file(rest: str, root: Path) -> Path | None:
-    """The file of ``duckdb:///x`` (relative) or ``duckdb:////x`` (absolute), SQLAlchemy's way."""
+    """Return the file of ``duckdb:///x`` (relative) or ``duckdb:////x`` (absolute), SQLAlchemy's way."""
     text = rest.partition("?")[0].removeprefix("/")
     return None if text in ("", ":memory:") else root / text
 

@@ -1,4 +1,4 @@
-"""SQLite files, Postgres and every other server, through SQLAlchemy; and connections of the user's."""
+"""SQLite files, Postgres and every other server, through SQLAlchemy; and connections of the user."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SqlEngine:
                 self._engine.dispose()
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table``, the database's own tables left out."""
+        """Return column names by ``schema.table``, the database's own tables left out."""
         import sqlalchemy
 
         try:
@@ -63,7 +63,7 @@ class SqlEngine:
         try:
             connection = self._engine.connect()
             if self.dialect == "postgres" and not self._ours:
-                # an engine of the user's may be in autocommit, where nothing is read-only
+                # an engine of the user may be in autocommit, where nothing is read-only
                 connection = connection.execution_options(isolation_level="READ COMMITTED")
         except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
             raise DatabaseError(f"{failed(self._where, error)}; is it running and may we connect?") from error
@@ -103,7 +103,7 @@ class SqlEngine:
 
 
 class _Given:
-    """A connection of the user's: ours neither to close nor to end from outside a query."""
+    """The user's connection: it is never closed and never ended from outside a query."""
 
     def __init__(self, source: DatabaseSource) -> None:
         self.dialect = source.dialect
@@ -111,14 +111,14 @@ class _Given:
         self._where = source.where
 
     def interrupt(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class SqlConnection(_Given):
-    """A SQLAlchemy connection of the user's: used as it is, its open transaction left alone."""
+    """A SQLAlchemy connection of the user: used as it is, its open transaction left alone."""
 
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
@@ -128,7 +128,7 @@ class SqlConnection(_Given):
             return execute(raw, sql, self._where, self.dialect, timeout, max_rows)
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table``."""
+        """Return column names by ``schema.table``."""
         import sqlalchemy
 
         with self._left_alone():
@@ -146,7 +146,7 @@ class SqlConnection(_Given):
 
 
 class DbApiConnection(_Given):
-    """A DB-API connection of the user's: one cursor per query."""
+    """A DB-API connection of the user: one cursor per query."""
 
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
@@ -154,7 +154,7 @@ class DbApiConnection(_Given):
         return execute(self._connection, sql, self._where, self.dialect, timeout, max_rows)
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
-        """Column names by ``schema.table`` (SQLite and what has an information_schema)."""
+        """Return column names by ``schema.table`` (SQLite and what has an information_schema)."""
         from pytest_agenteval.databases.duckdb_engine import grouped
 
         sql = _SQLITE_SCHEMA if self.dialect == "sqlite" else _STANDARD_SCHEMA
@@ -173,7 +173,7 @@ _STANDARD_SCHEMA = (
 
 
 def open_source(source: DatabaseSource, path: Path | None, *, keep: bool) -> SqlEngine:
-    """An engine for a URL. ``path``: the SQLite file to open instead of the URL's (a snapshot).
+    """Return an engine for a URL. ``path``: the SQLite file to open instead of the URL's (a snapshot).
 
     Raises ``DatabaseError`` naming the package when the driver is missing.
     """
@@ -215,7 +215,7 @@ def _sqlite_engine(path: Path | None) -> Any:
 
 
 def _postgres_driver() -> str:
-    """psycopg, else psycopg2, whatever SQLAlchemy's version would choose."""
+    """Return psycopg, else psycopg2, whatever SQLAlchemy's version would choose."""
     found = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), None)
     if found is None:
         raise ImportError("neither psycopg nor psycopg2 is installed")
@@ -230,7 +230,9 @@ def _server_options(url: Any) -> dict[str, Any]:
 
 
 def interrupter(connection: Any) -> Callable[[], Any] | None:
-    """What ends a running query from another thread: sqlite3, psycopg; ``None`` where there is nothing."""
+    """Return what ends a running query from another thread: sqlite3, psycopg;
+    ``None`` where there is nothing.
+    """
     for name in ("interrupt", "cancel_safe", "cancel"):
         method = getattr(connection, name, None)
         if callable(method):
@@ -286,7 +288,7 @@ def execute(
 def read(
     cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, max_rows: int, raw: Any
 ) -> Table:
-    """The fetched rows as a table, typed by the driver's description, never by inference over text."""
+    """Return the fetched rows as a table, typed by the driver's description, never by inference over text."""
     if len(rows) > max_rows:
         raise too_many(where, max_rows)
     names = [str(entry[0]) for entry in cursor.description]

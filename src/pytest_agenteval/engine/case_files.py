@@ -59,5 +59,7 @@ class CaseFiles:
         return tuple(sorted(self._read))
 
     def why(self, path: Path) -> str:
-        """Return why a file was taken for one of cases where nobody speaks of us ('': else)."""
+        """Return why a file was taken for one of cases in a project that does not mention this plugin,
+        else ''.
+        """
         return self._read.get(self._context.shown(path), "")

@@ -94,7 +94,7 @@ class CaseRunner:
         return {step.number: step for step in self.run.earlier.steps(item)}
 
     def kept(self, number: int) -> Attempt | None:
-        """An attempt that the run which this one goes on with has finished."""
+        """Return an attempt that the run which this one goes on with has finished."""
         from pytest_agenteval.results.journal.resume import keep
 
         step = self.resumed.get(number)
@@ -150,7 +150,7 @@ class CaseRunner:
                 self._futures[number] = pool.submit(f"{self.nodeid} attempt {number}", call)
 
     def ask(self, number: int) -> Answer:
-        """The answer of an attempt, journalled as soon as it was there. Raises ``AgentFailed``."""
+        """Return the answer of an attempt, journalled as soon as it was there. Raises ``AgentFailed``."""
         future = self._futures.get(number)
         return self._asked(number) if future is None else future.result()
 
@@ -158,7 +158,7 @@ class CaseRunner:
         step = self.resumed.get(number)
         answered = step.answer() if step is not None and step.action == "judge" else None
         if answered is not None and step is not None and step.row is not None:
-            # it was given then, not now: nobody is asked, and nothing is paid
+            # it was given then, not now: no agent is asked, and nothing is paid
             at = step.row.answered_at or ""
             self.run.journal.judged_again(self.nodeid, self.rerun, number, answered, at)
             return answered
@@ -218,7 +218,7 @@ class CaseRunner:
         return answer
 
     def task(self, number: int, urls: Mapping[str, str]) -> Task:
-        """What the agent is given: never the case's name, path, SQL or expected values."""
+        """Return what the agent is given: never the case's name, path, SQL or expected values."""
         case, budget = self.case, self.case.budget
         only = next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
         return Task(
@@ -253,7 +253,7 @@ class CaseRunner:
         return self.databases.get(self.case.database)
 
     def reference(self, sql: str) -> Reference:
-        """A reference's table. Raises ``ReferenceFailed``."""
+        """Return a reference's table. Raises ``ReferenceFailed``."""
         from pytest_agenteval.databases import outermost_order_by
 
         try:
@@ -264,7 +264,7 @@ class CaseRunner:
         return Reference(table, sql, tuple(keys or ()))
 
     def _explained(self, error: DatabaseError) -> str:
-        """Name the project file that nobody read where no database is known."""
+        """Name the project file that was not read where no database is known."""
         known: Sequence[str] = ()
         with suppress(DatabaseError):
             known = self.databases.names
@@ -276,7 +276,7 @@ class CaseRunner:
         return bool(self.comparison.get("ordered"))
 
     def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
-        """The agent's table; ``accepted`` holds the column names of each reference.
+        """Return the agent's table; ``accepted`` holds the column names of each reference.
 
         With several references the one whose columns an answered table has decides; without any, a
         table is looked for but no model is asked. Raises ``ExtractionFailed``.
@@ -337,7 +337,7 @@ class CaseRunner:
         return suite_options(self.context.suite_comparison, self.case.comparison)
 
     def statements(self, answer: Answer) -> Any:
-        """The statements the agent really executed."""
+        """Return the statements the agent really executed."""
         from pytest_agenteval.extraction.executed_queries import executed_queries, statements
 
         return statements(executed_queries(answer, self.context.settings.sql_tools))
@@ -353,7 +353,7 @@ class CaseRunner:
         return () if named else unread_calls(answer, self.context.settings.sql_tools)
 
     def leak(self, answer: Answer) -> str | None:
-        """How the answer key was read, if it was."""
+        """Return how the answer key was read, if it was."""
         from pytest_agenteval.checks.leak import leaked
 
         return leaked(answer, self.run.files.read, self.case.statements)
@@ -375,7 +375,7 @@ class CaseRunner:
         return self.run.model(self.context.settings.judge_model)
 
     def schema(self) -> Mapping[str, Sequence[str]]:
-        """Column names by ``schema.table``: of the case's database, of all where it names none.
+        """Return column names by ``schema.table``: of the case's database, of all where it names none.
 
         {} where no database is configured. Raises ``CheckFailed`` when one cannot be read.
         """
@@ -390,7 +390,7 @@ class CaseRunner:
         return merged
 
     def dialect(self) -> str | None:
-        """The sqlglot dialect of the case's database; where it names none, the one that all share.
+        """Return the sqlglot dialect of the case's database; where it names none, the one that all share.
 
         Raises ``CheckFailed`` when there are several and they differ.
         """
@@ -404,12 +404,12 @@ class CaseRunner:
         return next(iter(dialects.values()), None)
 
     def _possible_databases(self) -> list[Database]:
-        """The databases whose tables the agent may have read."""
+        """Return the databases whose tables the agent may have read."""
         names = self.databases.names if self.case.database is None else (self.case.database,)
         return [self.databases.get(name) for name in names]
 
     def resolve(self, reference: str) -> Any:
-        """The object behind ``pkg.mod:name``."""
+        """Return the object behind ``pkg.mod:name``."""
         from pytest_agenteval.support.importing import load_object
 
         return load_object(reference, self.context.home)

@@ -19,13 +19,13 @@ class CaseSettings:
     settings: Settings
 
     def target_of(self, case: Case) -> str | None:
-        """The target that a case uses instead of the fixture: command line, then the case's own."""
+        """Return the target that a case uses instead of the fixture: command line, then the case's own."""
         if self.settings.target is not None and self.settings.source("target") == "command line":
             return self.settings.target
         return f"python:{case.agent}" if case.agent is not None else None
 
     def models_of(self, case: Case, *, fixture: bool) -> tuple[str, ...]:
-        """The models a case runs with; () for one item without a model."""
+        """Return the models a case runs with; () for one item without a model."""
         asked = self.settings.model
         if asked:
             return asked if case.models is None else tuple(m for m in asked if m in case.models)
@@ -36,7 +36,7 @@ class CaseSettings:
         return () if default is None else (default,)
 
     def is_without_model(self, case: Case) -> bool:
-        """Whether the case's ``models`` leave none of those asked for."""
+        """Return whether the case's ``models`` leave none of those asked for."""
         asked = self.settings.model
         return bool(asked) and case.models is not None and not set(asked) & set(case.models)
 
@@ -50,21 +50,21 @@ class CaseSettings:
         return DEFAULT_MODEL
 
     def attempts_of(self, case: Case) -> tuple[int, PassRule]:
-        """How often a case is asked and how many must pass: command line, case, then the rest."""
+        """Return how often a case is asked and how many must pass: command line, case, then the rest."""
         from pytest_agenteval.cases.model import PassRule
 
         own = None if self.settings.source("k") == "command line" else case.k
         return own or self.settings.k or 1, case.pass_rule or PassRule()
 
     def is_reviewed(self, case: Case) -> bool | None:
-        """Whether a person approved the case as it is; ``None``: it does not say."""
+        """Return whether a person approved the case as it is; ``None``: it does not say."""
         from pytest_agenteval.cases.review import review_state
 
         state = review_state(case)
         return None if state == "unknown" else state == "approved"
 
     def is_quarantined(self, case: Case) -> bool:
-        """Whether the case's verdict counts nowhere: nobody approved it (``agenteval_unreviewed``).
+        """Return whether the case's verdict counts nowhere: no one approved it (``agenteval_unreviewed``).
 
         Without the setting that holds for cases that ``import``, ``add`` or ``draft`` wrote.
         """
@@ -81,7 +81,7 @@ class CaseSettings:
         return bool(self.settings.fail_under) or self.settings.baseline is not None
 
     def timeout_of(self, case: Case) -> float:
-        """Seconds an attempt may take: command line, case, then the rest."""
+        """Return seconds an attempt may take: command line, case, then the rest."""
         if self.settings.source("timeout") == "command line" or case.timeout is None:
             return self.settings.timeout
         return case.timeout

@@ -1,4 +1,6 @@
-"""``CaseSteps``: the seam between the order of a case's steps (``evaluate``) and whoever carries them out."""
+"""``CaseSteps``: the seam between the order of a case's steps (``evaluate``) and the one that carries them
+out.
+"""
 
 from __future__ import annotations
 
@@ -41,31 +43,31 @@ class CaseSteps(Services, Protocol):
         """Its comparison options over those of the suite."""
 
     def kept(self, number: int, /) -> Attempt | None:
-        """Attempt ``number`` (from 1) where a resumed run has it already."""
+        """Return attempt ``number`` (from 1) where a resumed run has it already."""
 
     def prepare(self) -> None:
         """Find the agent and the databases. Raises ``StageError`` when the case cannot run at all."""
 
     def ask(self, number: int, /) -> Answer:
-        """The answer of an attempt, recorded before it is returned. Raises ``AgentFailed``."""
+        """Return the answer of an attempt, recorded before it is returned. Raises ``AgentFailed``."""
 
     def reference(self, sql: str, /) -> Reference:
-        """The table of a reference. Raises ``ReferenceFailed``."""
+        """Return the table of a reference. Raises ``ReferenceFailed``."""
 
     def extract(self, answer: Answer, accepted: Sequence[Sequence[str]], /) -> Extraction:
-        """The agent's table; ``accepted`` holds the column names of each reference.
+        """Return the agent's table; ``accepted`` holds the column names of each reference.
 
         Raises ``ExtractionFailed``.
         """
 
     def statements(self, answer: Answer, /) -> Sequence[Statement]:
-        """The statements that the agent executed."""
+        """Return the statements that the agent executed."""
 
     def unread(self, answer: Answer, /) -> Sequence[UnreadCall]:
-        """Calls that may have executed others."""
+        """Return calls that may have executed others."""
 
     def leak(self, answer: Answer, /) -> str | None:
-        """How the answer key was read (``None``: it was not)."""
+        """Return how the answer key was read (``None``: it was not)."""
 
     def on_attempt(self, attempt: Attempt, /) -> None:
         """Record an attempt that has ended."""

@@ -101,7 +101,7 @@ def _facts(
     references: tuple[Reference, ...] = (),
     of_turns: tuple[tuple[Reference, ...], ...] = (),
 ) -> dict[str, Any]:
-    """What is known of every attempt before the agent is asked."""
+    """Return what is known of every attempt before the agent is asked."""
     sql = steps.case.statements
     return {
         "reference_sql": sql[0] if sql else None,
@@ -111,7 +111,7 @@ def _facts(
 
 
 def _error(draft: _Draft, error: Exception) -> Attempt:
-    """The attempt that an exception has ended: an error of the machinery, never a wrong answer."""
+    """Return the attempt that an exception has ended: an error of the machinery, never a wrong answer."""
     if isinstance(error, AgentFailed):
         # what was spent and tried before it failed; an overlapping call began long before we waited for it
         if error.answer is not None:
@@ -132,7 +132,7 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
 
 
 def references_of(steps: CaseSteps) -> tuple[tuple[Reference, ...], tuple[tuple[Reference, ...], ...]]:
-    """The accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
+    """Return the accepted tables of the case and of each of its turns. Raises ``ReferenceFailed``."""
     case = steps.case
     whole = _accepted(steps, case.sql, case.expected)
     of_turns = tuple(_accepted(steps, turn.sql, turn.expected) for turn in case.turns)
@@ -182,11 +182,11 @@ def _attempt(
 
 
 def _cut_short(draft: _Draft, error: BaseException) -> Attempt:
-    """What is known of an attempt that Ctrl-C or another plugin's timeout has ended."""
+    """Return what is known of an attempt that Ctrl-C or another plugin's timeout has ended."""
     text = str(error) or type(error).__name__
     if "timeout" in text.lower():
         return draft.failed_at("timeout", "timeout", text.strip())
-    # a person's Ctrl-C is no fault of anybody's: it may not lower the rate of what was judged
+    # a person's Ctrl-C is not a fault: it may not lower the rate of what was judged
     return draft.finish("not_run", f"interrupted: {type(error).__name__}", reason="interrupted")
 
 
@@ -222,7 +222,7 @@ def _judge(
 
 
 def _outcome(steps: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:
-    """What was observed; a result only where the outcome decides something."""
+    """Return what was observed; a result only where the outcome decides something."""
     from pytest_agenteval.checks.outcome import judge_outcome
 
     case = steps.case
@@ -232,7 +232,9 @@ def _outcome(steps: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckR
 
 
 def _all_checks(steps: CaseSteps, draft: _Draft, evidence: Evidence) -> list[CheckResult]:
-    """Data first (it may spare a judge's call), then the budget, then assertions in file order."""
+    """Run data checks first (they may spare a judge's call), then the budget,
+    then assertions in file order.
+    """
     data = _data_results(draft, evidence)
     results = list(data)
     decided = any(not result.passed for result in data)
@@ -245,7 +247,7 @@ def _all_checks(steps: CaseSteps, draft: _Draft, evidence: Evidence) -> list[Che
 
 
 def _data_results(draft: _Draft, evidence: Evidence) -> list[CheckResult]:
-    """Of the whole answer and of each turn; what a report shows is the first that failed."""
+    """Return the data results of the whole answer and of each turn; reports show the first that failed."""
     from pytest_agenteval.checks.data import check_data
 
     draft.stage = "comparison"
@@ -291,9 +293,9 @@ def counts_as_check(results: Sequence[CheckResult]) -> bool:
 
 
 def _message(results: Sequence[CheckResult], turns: int) -> str:
-    """Nao's form: what the assertions say, then the data message; what failed in a turn names the turn.
+    """Return the message in nao's form: the assertions, then the data; a failed turn is named.
 
-    Of a failure only what failed is told: it has one line in a table, and the first words count.
+    Of a failure only what failed is reported: it has one line in a table, and the first words count.
     """
     spared = [result for result in results if result.details.get("not_asked")]
     rest = [result for result in results if not result.details.get("not_asked")]

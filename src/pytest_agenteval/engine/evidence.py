@@ -23,14 +23,14 @@ from pytest_agenteval.types import (
 
 
 def column_names(references: Iterable[Reference]) -> list[list[str]]:
-    """The column names of every accepted reference: all that an extraction may know of them."""
+    """Return the column names of every accepted reference: all that an extraction may know of them."""
     return [reference.table.names for reference in references]
 
 
 def turn_evidence(
     steps: CaseSteps, answer: Answer, of_turns: tuple[tuple[Reference, ...], ...]
 ) -> tuple[TurnEvidence, ...]:
-    """What each turn gave; a turn with a reference of its own gets a table of its own.
+    """Return what each turn gave; a turn with a reference of its own gets a table of its own.
 
     () for a case of one turn without a reference of its own. Raises ``ExtractionFailed`` when a
     turn that is to be checked is not in the answer.
@@ -55,7 +55,7 @@ def turn_evidence(
 
 
 def turn_label(turn: int, count: int) -> str:
-    """``turn`` (from 0) as a person counts: ``turn 1 of 3``."""
+    """Return ``turn`` (from 0) as a person counts: ``turn 1 of 3``."""
     return f"turn {turn + 1} of {count}"
 
 
@@ -66,7 +66,7 @@ def evidence_of(
     references: tuple[Reference, ...],
     turns: tuple[TurnEvidence, ...],
 ) -> Evidence:
-    """The evidence of a whole answer."""
+    """Return the evidence of a whole answer."""
     case = steps.case
     statements = tuple(steps.statements(answer))
     calls = answer.tool_calls
@@ -96,13 +96,13 @@ def evidence_of(
 
 
 def used_by(answer: Answer, sql_queries: int) -> Consumption:
-    """What an answer used: its tokens, USD, ms and tool calls."""
+    """Return what an answer used: its tokens, USD, ms and tool calls."""
     usage = answer.usage or Usage()
     return Consumption(usage.tokens, answer.cost, answer.duration_ms, len(answer.tool_calls), sql_queries)
 
 
 def shown_of(evidence: Evidence, turn: int | None, reference: int) -> dict[str, Any]:
-    """The tables that a report shows beside a comparison: of one turn (from 0), else of the whole.
+    """Return the tables that a report shows beside a comparison: of one turn (from 0), else of the whole.
 
     ``reference`` is the place of the accepted reference it was made with. What extracting cost is that
     of all turns.
@@ -116,7 +116,7 @@ def shown_of(evidence: Evidence, turn: int | None, reference: int) -> dict[str, 
 
 
 def with_all_costs(extraction: Extraction, evidence: Evidence) -> Extraction:
-    """``extraction`` with the usage and the cost of every extraction of the answer."""
+    """Return ``extraction`` with the usage and the cost of every extraction of the answer."""
     every = [evidence.extraction, *(turn.extraction for turn in evidence.turns)]
     usages = [one.usage for one in every if one is not None and one.usage is not None]
     costs = [one.cost for one in every if one is not None and one.cost is not None]

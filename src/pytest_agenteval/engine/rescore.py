@@ -38,7 +38,7 @@ class NotRescorable(Exception):
 
 @contextmanager
 def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, list[tuple[str, int]]]]:
-    """The document with every verdict made anew, and why some were kept, with their numbers.
+    """Provide the document with every verdict made anew, and why some were kept, with their numbers.
 
     It is read from temporary files: write it inside the ``with``. ``place`` lies in the project whose
     cases are used. Raises ``SettingsError`` for a project that cannot be read.
@@ -76,7 +76,7 @@ def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[
 
 
 def _with_moment(entry: dict[str, Any], old: Document) -> dict[str, Any]:
-    """An entry of another program knows no moment of its answer: that of its file."""
+    """Return an entry of another program knows no moment of its answer: that of its file."""
     if entry.get("answered_at") is not None or not has_answer(entry["details"]):
         return entry
     try:
@@ -87,7 +87,7 @@ def _with_moment(entry: dict[str, Any], old: Document) -> dict[str, Any]:
 
 
 def nodeid_of(row: Row) -> str:
-    """The row's id; files of other programs know none."""
+    """Return the row's id; files of other programs know none."""
     return row.nodeid or f"{row.path}::{row.name}[{row.model}]"
 
 
@@ -122,7 +122,7 @@ class _Rescorer:
     files: dict[str, Mapping[str, Case]] = field(default_factory=dict)
 
     def planned(self, row: Row, nodeid: str) -> PlannedItem:
-        """The item as the project has it now, else as the results say it was."""
+        """Return the item as the project has it now, else as the results say it was."""
         item = PlannedItem(
             nodeid=nodeid,
             path=row.path,
@@ -143,7 +143,7 @@ class _Rescorer:
         return replace(now, model=row.model, name=row.name, path=row.path, k=row.k)
 
     def case(self, row: Row) -> Case:
-        """The case of a row. Raises ``NotRescorable``."""
+        """Return the case of a row. Raises ``NotRescorable``."""
         cases = self._cases(row.path) if row.path else self._everywhere()
         case = cases.get(row.name)
         if case is None:
@@ -168,7 +168,7 @@ class _Rescorer:
         return self.files[path]
 
     def _everywhere(self) -> Mapping[str, Case]:
-        """Cases by name, for files that know no paths; names that occur twice are left out."""
+        """Return cases by name, for files that know no paths; names that occur twice are left out."""
         if "" not in self.files:
             from pytest_agenteval.cases.discovery import find
 
@@ -181,7 +181,7 @@ class _Rescorer:
         return self.files[""]
 
     def attempt(self, row: Row, entry: Mapping[str, Any]) -> Attempt:
-        """The attempt judged again. Raises ``NotRescorable``."""
+        """Return the attempt judged again. Raises ``NotRescorable``."""
         from pytest_agenteval.engine.evaluate import evaluate
 
         answer = answer_of(entry)
@@ -228,7 +228,7 @@ class SavedCase(CaseRunner):
         return None
 
     def prepare(self) -> None:
-        """Need no agent and no database."""
+        """Prepare nothing: rescoring needs neither agent nor database."""
 
     def ask(self, number: int) -> Answer:
         """Return the saved answer."""
@@ -268,7 +268,9 @@ def _folded(sql: str) -> str:
 
 
 def _with_saved_judgements(case: Case, entry: Mapping[str, Any], *, has_judge: bool) -> Case:
-    """The case with a judge's saved results in place of its judge checks, unless a judge is configured."""
+    """Return the case with a judge's saved results in place of its judge checks,
+    unless a judge is configured.
+    """
     saved = [record for record in entry.get("checks") or () if _judged(record)]
     if has_judge or not saved:
         return case
@@ -304,7 +306,7 @@ class _Judgement:
         self.severity, self.turn = check.severity, check.turn
 
     def check(self, evidence: Evidence) -> CheckResult:
-        """The saved result; without one the judge is needed. Raises ``CheckFailed``."""
+        """Return the saved result; without one the judge is needed. Raises ``CheckFailed``."""
         for record in self._saved:
             if (record["type"], record["name"]) == (self.type, self.name):
                 self._saved.remove(record)

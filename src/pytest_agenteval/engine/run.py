@@ -70,7 +70,7 @@ class Run:
 
     @resource
     def runtime(self) -> AgentRuntime:
-        """Calls agents."""
+        """Return what calls agents."""
         from pytest_agenteval.agents.runtime.deadlines import ProcessLimit
         from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 
@@ -112,7 +112,7 @@ class Run:
 
     @resource
     def agent_context(self) -> AgentContext:
-        """What kinds of agents may need to build theirs."""
+        """Return what kinds of agents may need to build theirs."""
         from pytest_agenteval.agents.base import AgentContext
 
         context = self.context
@@ -143,12 +143,14 @@ class Run:
 
     @resource
     def usable_databases(self) -> tuple[dict[str, str], dict[str, str]]:
-        """URLs by name, as configured (ini, then project file); and by name why others cannot be used."""
+        """Return URLs by name, as configured (ini, then project file);
+        and by name why others cannot be used.
+        """
         return self.context.project.usable_urls(dict(self.context.settings.databases))
 
     @resource
     def databases(self) -> Databases:
-        """The configured databases of this process."""
+        """Return the configured databases of this process."""
         from pytest_agenteval.databases import Databases
 
         urls, reasons = self.usable_databases
@@ -189,7 +191,7 @@ class Run:
 
     @resource
     def ledger(self) -> Ledger:
-        """What the run may spend, shared by its processes."""
+        """Return what the run may spend, shared by its processes."""
         from pytest_agenteval.llm.budget import Ledger
 
         limited = self.context.settings.budget is not None and self.context.process.local
@@ -197,7 +199,7 @@ class Run:
 
     @resource
     def models(self) -> Models:
-        """The run's own models: agents, extraction and judges share them."""
+        """Return the run's own models: agents, extraction and judges share them."""
         from pytest_agenteval.llm.client import Models
         from pytest_agenteval.llm.http_client import HttpClient
 
@@ -264,13 +266,13 @@ class Run:
 
     @resource
     def earlier(self) -> EarlierRun | None:
-        """The run that this one goes on with, as it was left. Raises ``ResultsError``."""
+        """Return the run that this one goes on with, as it was left. Raises ``ResultsError``."""
         process = self.context.process
         if process.earlier is None:
             return None
         from pytest_agenteval.results.journal.resume import find_earlier
 
-        self.folder()  # taken over before it is read, so that what this run writes can be told apart
+        self.folder()  # taken over before it is read, so that what this run writes can be distinguished
         return find_earlier(
             process.earlier,
             self.context.output,
@@ -282,7 +284,7 @@ class Run:
 
     @resource
     def journal(self) -> Journal:
-        """This process's journal."""
+        """Return this process's journal."""
         process = self.context.process
         folder = self.folder() if process.local else None
         journal = Journal(folder, process.name, redactor=self.context.redactor)
@@ -302,7 +304,7 @@ class Run:
 
     @resource
     def recorder(self) -> Recorder | None:
-        """Keeps answers for replay, where ``--agent-record`` asks for it."""
+        """Return what keeps answers for replay, None without ``--agent-record``."""
         if self.context.settings.record is None:
             return None
         from pytest_agenteval.agents.kinds.replay import Recorder

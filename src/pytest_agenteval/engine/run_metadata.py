@@ -35,7 +35,7 @@ def run_info(context: RunContext, command: Sequence[str]) -> dict[str, Any]:
 
 
 def _scorecard(root: Path) -> list[dict[str, Any]] | None:
-    """The eight lines about the project's governance files, where there are any."""
+    """Return the eight lines about the project's governance files, where there are any."""
     if not ((root / "datasets").is_dir() or (root / "policies").is_dir()):
         return None
     from pytest_agenteval.governance.scorecard import project_scorecard
@@ -44,7 +44,7 @@ def _scorecard(root: Path) -> list[dict[str, Any]] | None:
 
 
 def shown_settings(settings: Settings, redact: Callable[[str], str]) -> dict[str, Any]:
-    """The settings that differ from their defaults, as text where JSON has no such value."""
+    """Return the settings that differ from their defaults, as text where JSON has no such value."""
     default = Settings()
     values = ((field.name, getattr(settings, field.name)) for field in fields(Settings))
     chosen = {name: value for name, value in values if name != "sources" and value != getattr(default, name)}
@@ -58,7 +58,7 @@ def _plain(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def context_hash(root: Path, globs: Sequence[str]) -> str | None:
-    """The sha256 of the context files' names and bytes (``None``: there are none)."""
+    """Return the sha256 of the context files' names and bytes (``None``: there are none)."""
     found = sorted({path for glob in globs for path in root.glob(glob) if path.is_file()})
     if not found:
         return None
@@ -69,7 +69,7 @@ def context_hash(root: Path, globs: Sequence[str]) -> str | None:
 
 
 def git_sha(root: Path) -> str | None:
-    """The commit that ``root`` is at (``None``: not a git checkout)."""
+    """Return the commit that ``root`` is at (``None``: not a git checkout)."""
     try:
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=10, check=False

@@ -48,7 +48,7 @@ class Query:
 
 
 def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS) -> tuple[Query, ...]:
-    """The queries among the tool calls of ``answer`` whose status is ok, in order.
+    """Return the queries among the tool calls of ``answer`` whose status is ok, in order.
 
     A call is a query when its tool is one of ``sql_tools``, or when its arguments hold ``sql_query`` or
     ``sql`` as text. A ``query_metrics`` call counts too: it has a table, but no statement. Ids are
@@ -68,12 +68,12 @@ def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOL
 
 
 def statements(queries: Iterable[Query]) -> tuple[Statement, ...]:
-    """The statements among ``queries``, for evidence."""
+    """Return the statements among ``queries``, for evidence."""
     return tuple(Statement(query.sql, query.table, query.turn) for query in queries if query.sql is not None)
 
 
 def unread_calls(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnreadCall, ...]:
-    """Calls that are no queries, worked, and were given a text that is SQL."""
+    """Return calls that are not queries, worked, and were given a text that is SQL."""
     return tuple(
         UnreadCall(call.name, sql, call.turn)
         for call in answer.tool_calls
@@ -85,7 +85,7 @@ def unread_calls(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnreadCall, 
 
 
 def _written(value: Any) -> str | None:
-    """The first text in the arguments of a call that is SQL."""
+    """Return the first text in the arguments of a call that is SQL."""
     if isinstance(value, str):
         return value.strip() if _SQL.match(value[:_LOOKED_AT]) else None
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -93,7 +93,7 @@ def _written(value: Any) -> str | None:
 
 
 def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
-    """The SQL a call carries (``None``: it is no query, or its statement is not text)."""
+    """Return the SQL a call carries (``None``: it is not a query, or its statement is not text)."""
     known = call.name in sql_tools
     args = _parsed(call.args)
     if isinstance(args, Mapping):
@@ -104,7 +104,7 @@ def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
 
 
 def result_table(result: Any) -> Table | None:
-    """The table in a tool's result: ``{data, columns}``, ``{rows, columns}`` or rows; ``None``: none.
+    """Return the table in a tool's result: ``{data, columns}``, ``{rows, columns}`` or rows; ``None``: none.
 
     Rows are dicts, or lists where ``columns`` names them. All rows are kept as they are.
     """
@@ -129,7 +129,7 @@ def _from_rows(rows: list[Any], columns: list[Column]) -> Table | None:
 
 
 def _columns(entries: Any) -> list[Column]:
-    """Column names as texts, ``{name, type}`` or ``[name, type]``."""
+    """Return column names as texts, ``{name, type}`` or ``[name, type]``."""
     found = []
     for entry in entries if isinstance(entries, list | tuple) else ():
         if isinstance(entry, str):
@@ -144,7 +144,7 @@ def _columns(entries: Any) -> list[Column]:
 
 
 def _parsed(value: Any) -> Any:
-    """JSON in a text as what it says; other values, and texts that are not JSON, as they are."""
+    """Return JSON in a text as what it says; other values, and texts that are not JSON, as they are."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)

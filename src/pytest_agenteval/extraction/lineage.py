@@ -7,7 +7,7 @@ from typing import Any
 
 
 def retyped(tree: Any, tables: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a query (or a branch of a UNION) has no output column that is derived from ``tables``.
+    """Return whether a query (or a branch of a UNION) has no output column that is derived from ``tables``.
 
     ``tree`` is a sqlglot query over ``tables`` (name -> column names) alone. Counting rows of a table
     derives from it; literals, VALUES and what is computed from them alone do not. Raises
@@ -34,14 +34,14 @@ def _branches(scope: Any) -> Iterator[Any]:
 
 
 def _parts(scope: Any) -> Sequence[Any]:
-    """The sides of a UNION; sqlglot before 28 calls them ``union_scopes``."""
+    """Return the sides of a UNION; sqlglot before 28 calls them ``union_scopes``."""
     old = getattr(scope, "union_scopes", ())
     found: Sequence[Any] = getattr(scope, "set_operation_scopes", old)
     return found
 
 
 def _outputs(scope: Any) -> list[bool]:
-    """For each output column: does it derive from a table?"""
+    """Return for each output column whether it derives from a table."""
     from sqlglot import exp
 
     parts = _parts(scope)
@@ -64,13 +64,15 @@ def _derived(node: Any, scope: Any) -> bool:
         return _column_derived(node, scope)
     if _is_fact_of_rows(node) and any(_source_derived(source) for source in scope.sources.values()):
         return True
-    # what a window is ordered or partitioned by is no part of its value
+    # what a window is ordered or partitioned by is not part of its value
     children = [node.this] if isinstance(node, exp.Window) else node.iter_expressions()
     return any(_derived(child, scope) for child in children)
 
 
 def _is_fact_of_rows(node: Any) -> bool:
-    """``*``, COLUMNS, a count (also as a sum of ones), a rank: true of rows, whatever stands inside."""
+    """Return ``*``, COLUMNS, a count (also as a sum of ones), a rank:
+    true of rows, whatever stands inside.
+    """
     from sqlglot import exp
 
     if isinstance(node, exp.Window):
@@ -89,7 +91,7 @@ def _column_derived(column: Any, scope: Any) -> bool:
 
 
 def _source_derived(source: Any, column: str | None = None) -> bool:
-    """Whether a source (or one column of it) derives from a table; tables do."""
+    """Return whether a source (or one column of it) derives from a table; tables do."""
     if not hasattr(source, "expression") or not hasattr(source, "sources"):
         return True
     outputs = _outputs(source)

@@ -70,7 +70,7 @@ def by_query(
     limits: ExtractionLimits,
     text: str = "",
 ) -> Extraction:
-    """A table by one query that ``model`` writes; no table when nothing was fetched or it says so.
+    """Return a table by one query that ``model`` writes; no table when nothing was fetched or it says so.
 
     Raises ``ExtractionFailed`` when the query is refused or fails twice, or the model cannot be asked.
     """
@@ -102,7 +102,7 @@ def by_query(
 def by_json(
     answer: Answer, model: ChatModel, question: str, expected: Sequence[str], limits: ExtractionLimits
 ) -> Extraction:
-    """The rows that ``model`` retypes from the conversation; ``null`` is no data.
+    """Return the rows that ``model`` retypes from the conversation; ``null`` is no data.
 
     Raises ``ExtractionFailed`` when it does not answer in this form twice, or cannot be asked.
     """
@@ -169,7 +169,7 @@ def _ask(
 def _describe(
     queries: Sequence[Query], sandbox: Sandbox, question: str, expected: Sequence[str], text: str
 ) -> dict[str, Any]:
-    """What the model is told: names, types and a few of the agent's own rows; no expected values."""
+    """Return what the model is shown: names, types and a few of the agent's own rows; no expected values."""
     tables = []
     for query in queries:
         assert query.table is not None
@@ -192,7 +192,7 @@ def _shown(value: Any) -> Any:
 
 
 def _conversation(answer: Answer, question: str) -> list[dict[str, Any]]:
-    """The question, every tool call with its whole result, the answer."""
+    """Return the question, every tool call with its whole result, the answer."""
     calls = [
         {"tool": call.name, "args": call.args, "result": call.result, "error": call.error}
         for call in answer.tool_calls
@@ -227,7 +227,7 @@ def _json(text: str) -> Any:
 
 
 def _number(text: str) -> float | Decimal:
-    """A float where it is exactly what was written, else a decimal."""
+    """Return a float where it is exactly what was written, else a decimal."""
     value = float(text)
     return value if Decimal(repr(value)) == Decimal(text) else Decimal(text)
 

@@ -33,7 +33,7 @@ class Sandbox:
         self._connection.execute("SET lock_configuration = true")
 
     def types(self, name: str) -> list[tuple[str, str]]:
-        """Column names and SQL types of a table."""
+        """Return column names and SQL types of a table."""
         rows = self._connection.execute(f"DESCRIBE {quoted(name)}").fetchall()
         return [(row[0], row[1]) for row in rows]
 
@@ -79,12 +79,12 @@ class Sandbox:
 
 
 def quoted(name: str) -> str:
-    """A DuckDB identifier."""
+    """Return a DuckDB identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def foreign_sources(tree: Any, tables: Any) -> list[str]:
-    """What a query reads besides ``tables``, its own CTEs, VALUES and unnested lists."""
+    """Return what a query reads besides ``tables``, its own CTEs, VALUES and unnested lists."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
@@ -136,7 +136,7 @@ def _load(connection: Any, name: str, table: Table) -> None:
 
 
 def _create(connection: Any, name: str, names: list[str], columns: list[tuple[Any, str | None]]) -> None:
-    """``CREATE TABLE`` from Arrow arrays, each cast to a type (``None``: as it is)."""
+    """Create a table from Arrow arrays, each cast to a type (``None``: as it is)."""
     import pyarrow
 
     arrays = [array for array, _ in columns]
@@ -153,7 +153,7 @@ def _create(connection: Any, name: str, names: list[str], columns: list[tuple[An
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Column names as DuckDB takes them: unique without case, the first keeps its own."""
+    """Return column names as DuckDB takes them: unique without case, the first keeps its own."""
     found: list[str] = []
     taken = {""}
     for number, name in enumerate(names, start=1):
@@ -166,7 +166,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def _array(pyarrow: Any, data: Any, values: list[Any], declared: str | None) -> tuple[Any, str | None]:
-    """An Arrow array of a column, and the type DuckDB must cast it to (``None``: as it is)."""
+    """Return an Arrow array of a column, and the type DuckDB must cast it to (``None``: as it is)."""
     if isinstance(data, pyarrow.Array | pyarrow.ChunkedArray):
         return data, None
     kind = _number_kind(values) or type_of(values)
@@ -188,7 +188,7 @@ def _as_text(pyarrow: Any, values: list[Any]) -> Any:
 
 
 def _number_kind(values: list[Any]) -> str | None:
-    """One exact type for columns that mix integers, decimals and floats."""
+    """Return one exact type for columns that mix integers, decimals and floats."""
     kinds = {type(value) for value in values if value is not None}
     if Decimal in kinds and kinds <= {int, Decimal}:
         return decimal_type([Decimal(value) for value in values if value is not None])
@@ -196,7 +196,7 @@ def _number_kind(values: list[Any]) -> str | None:
 
 
 def _fitting(kind: str, values: list[Any], declared: str | None) -> str:
-    """A type DuckDB has: integers beyond 128 bits, decimals beyond 38 digits and NaN stay text."""
+    """Return a type DuckDB has: integers beyond 128 bits, decimals beyond 38 digits and NaN stay text."""
     known = [value for value in values if value is not None]
     if kind == "HUGEINT":
         return kind if all(abs(value) < 2**127 for value in known) else "VARCHAR"
@@ -210,19 +210,19 @@ def _fitting(kind: str, values: list[Any], declared: str | None) -> str:
 
 
 def declared_or_text(declared: str | None) -> str:
-    """The type of a column without a value: its declared one where it is a plain name."""
+    """Return the type of a column without a value: its declared one where it is a plain name."""
     return declared if declared is not None and declared.replace(" ", "").isalpha() else "VARCHAR"
 
 
 def _json(value: Any) -> str | None:
-    """A value as plain text, lists and dicts as JSON."""
+    """Return a value as plain text, lists and dicts as JSON."""
     import json
 
     if value is None:
         return None
     if isinstance(value, dict | list | bool):
         return json.dumps(value, default=str, ensure_ascii=False)
-    # a lone surrogate is no text for Arrow
+    # a lone surrogate is not text for Arrow
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 

@@ -26,7 +26,7 @@ def extract(
     limits: ExtractionLimits | None = None,
     aliases: Mapping[str, Sequence[str]] | None = None,
 ) -> Extraction:
-    """The agent's table and where it came from; ``table`` is ``None`` when there is no data.
+    """Return the agent's table and where it came from; ``table`` is ``None`` when there is no data.
 
     Args:
         answer: a normalised answer (``data`` is a ``Table`` or ``None``).
@@ -65,7 +65,7 @@ def _given(answer: Answer) -> Extraction | None:
 
 
 def _value(answer: Answer, expected: Sequence[str]) -> Extraction | None:
-    """The one value that an agent gave instead of a table, where one column is asked for."""
+    """Return the one value that an agent gave instead of a table, where one column is asked for."""
     if answer.value is None or len(expected) != 1:
         return None
     return Extraction(Table.from_rows(expected, [[answer.value]], [None]), "given")
@@ -74,7 +74,7 @@ def _value(answer: Answer, expected: Sequence[str]) -> Extraction | None:
 def _matched(
     queries: Sequence[Query], expected: Sequence[str], aliases: Mapping[str, Sequence[str]] | None
 ) -> Extraction | None:
-    """The last table that covers the expected names; else the only one."""
+    """Return the last table that covers the expected names; else the only one."""
     for query in reversed(queries):
         if query.table is not None and covers(query.table.names, expected, aliases):
             return Extraction(query.table, "matched", query.sql)

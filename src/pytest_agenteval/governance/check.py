@@ -52,7 +52,7 @@ class GovernanceCheck(Check):
         return self.result(passed, why, details=details)
 
     def forbidden_touch(self, evidence: Evidence) -> str | None:
-        """The first table or column the policy forbids that a statement touched, in words."""
+        """Return the first table or column the policy forbids that a statement touched, in words."""
         from pytest_agenteval.governance.judge import touched
 
         return touched(self, evidence)

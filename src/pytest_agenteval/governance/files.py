@@ -143,7 +143,7 @@ def load_governance(root: Path, policy: str = POLICY) -> Governance:
 
 
 def policy_at(root: str | Path, path: str) -> Policy | None:
-    """The policy file at ``path`` below ``root``; ``None`` where there is none.
+    """Return the policy file at ``path`` below ``root``; ``None`` where there is none.
 
     Raises ``CheckFailed`` naming every fault of a file that cannot be used.
     """
@@ -164,7 +164,7 @@ def refuse_faults(problems: list[Problem] | tuple[Problem, ...], root: Path) -> 
 
 
 def find_bundle(governance: Governance, wanted: str) -> Bundle:
-    """The bundle with this id, or in this file or folder. Raises ``CheckFailed``."""
+    """Return the bundle with this id, or in this file or folder. Raises ``CheckFailed``."""
     for bundle in governance.bundles:
         path = bundle.section.reader.path.relative_to(governance.root)
         if wanted in (bundle.id, path.as_posix(), path.parent.as_posix()):
@@ -206,7 +206,7 @@ def _policy(section: FileSection) -> Policy:
 
 
 def _mode(pii: FileSection) -> str | None:
-    """How PII is treated; every mode but `block` switches its checks off, so a slip is an error."""
+    """Return how PII is treated; every mode but `block` switches its checks off, so a slip is an error."""
     mode = pii.text("mode")
     if mode is not None and mode != "block" and closest(mode, ("block",), keys.CLOSE):
         pii.reader.error(pii.at("mode"), f"pii.mode {mode!r}, did you mean 'block'?")
@@ -287,7 +287,7 @@ def _measure(name: str, section: FileSection) -> Measure:
 
 
 def _classified(section: FileSection, tags: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Columns of classifications with one of ``tags``: ``schema.table.column`` or ``table.column``."""
+    """Return columns of classifications with one of ``tags``: ``schema.table.column`` or ``table.column``."""
     found: dict[str, list[str]] = {}
     wanted = {tag.casefold() for tag in tags}
     for entry in section.listed("classifications"):

@@ -30,7 +30,7 @@ NOT_NAMED = "not named by the agent"
 
 
 def judge_governance(check: GovernanceCheck, evidence: Evidence) -> tuple[bool, str, dict[str, Any]]:
-    """(passed, why, details) of a governance check."""
+    """Return (passed, why, details) of a governance check."""
     decides = check.decision is not None or check.check_failed is not None
     if check.policy or check.bundle or (decides and not any(contracts(evidence))):
         refuse_unread(evidence, "governance")
@@ -63,7 +63,7 @@ def judge_governance(check: GovernanceCheck, evidence: Evidence) -> tuple[bool, 
 
 
 def touched(check: GovernanceCheck, evidence: Evidence) -> str | None:
-    """The first fault of the tables and PII columns that statements touched."""
+    """Return the first fault of the tables and PII columns that statements touched."""
     names = ("bundle_tables_only", "pii_block", "pii_block_star")
     for entry in _apply(check, evidence):
         if entry.name in names and entry.faults:
@@ -81,7 +81,7 @@ def _apply(check: GovernanceCheck, evidence: Evidence) -> list[Applied]:
 
 
 def read_files(check: GovernanceCheck, services: Services) -> tuple[Governance, Policy, Bundle | None]:
-    """The files a check names. Raises ``CheckFailed`` for what is missing or has faults."""
+    """Return the files a check names. Raises ``CheckFailed`` for what is missing or has faults."""
     root = Path(services.root)
     path = check.policy or POLICY
     if check.policy is not None and not (root / path).is_file():
@@ -93,7 +93,7 @@ def read_files(check: GovernanceCheck, services: Services) -> tuple[Governance, 
 
 
 def observed_decision(evidence: Evidence) -> tuple[str | None, str]:
-    """What the agent decided, and how that is known.
+    """Return what the agent decided, and how that is known.
 
     Its policy answer, else allow when a statement or metric ran and a table came, else
     needs_clarification (it asked back), else block (it refused); ``None`` for none of these.
@@ -115,7 +115,7 @@ def observed_decision(evidence: Evidence) -> tuple[str | None, str]:
 
 
 def _check_failed(wanted: str, decision: str | None, evidence: Evidence) -> tuple[str | None, str | None]:
-    """(fault, note): the failed checks of the policy answer against the one expected."""
+    """Return (fault, note): the failed checks of the policy answer against the one expected."""
     answers = list(contracts(evidence))
     if not answers:
         if decision in ("block", "needs_clarification"):
@@ -128,7 +128,7 @@ def _check_failed(wanted: str, decision: str | None, evidence: Evidence) -> tupl
 
 
 def _failed_names(policy: Mapping[str, Any]) -> Iterator[str]:
-    """Names of failed checks: ``[{name, status}]``, ``{name: status}``, or ``[name]`` of a block."""
+    """Yield names of failed checks: ``[{name, status}]``, ``{name: status}``, or ``[name]`` of a block."""
     checks = policy.get("checks") or ()
     if isinstance(checks, Mapping):
         checks = [
@@ -145,7 +145,7 @@ def _failed_names(policy: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cited(rule: str, evidence: Evidence) -> bool:
-    """The rule is referenced by a contract, or its name stands in the answer's text."""
+    """Return whether a contract references the rule, or the answer's text names it."""
     if rule in set(_referenced(evidence)):
         return True
     words = [re.escape(word) for word in re.split(r"[_\W]+", rule) if word]

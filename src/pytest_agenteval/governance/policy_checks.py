@@ -60,7 +60,7 @@ class ExecutedRun:
 def apply_policy(
     governance: Governance, policy: Policy, bundle: Bundle | None, evidence: Evidence
 ) -> list[Applied]:
-    """Every named check on the run, in order. Raises ``CheckFailed`` where a file lacks something."""
+    """Return every named check on the run, in order. Raises ``CheckFailed`` where a file lacks something."""
     services = evidence.services
     schema = services.schema() if services is not None else {}
     dialect = services.dialect() if services is not None else None
@@ -89,7 +89,7 @@ def _multi_statement(run: ExecutedRun) -> Iterator[str]:
 
 
 def allowed_tables(run: ExecutedRun) -> tuple[str, ...] | None:
-    """The tables of the bundle (of all bundles, where they may be crossed); ``None``: no bundle."""
+    """Return the tables of the bundle (of all bundles, where they may be crossed); ``None``: no bundle."""
     if run.bundle is None:
         return None
     if not run.policy.allow_cross_bundle:
@@ -150,7 +150,7 @@ def _as_pii(fault: str) -> str:
 
 
 def _pii_came_back(run: ExecutedRun, pii: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """PII in what came without a statement: the semantic layer's rows, a table handed over."""
+    """Yield PII in what came without a statement: the semantic layer's rows, a table handed over."""
     names = {name for call in run.metric_calls for name in _row_keys(call.result)}
     if run.evidence.table is not None:
         names |= set(run.evidence.table.names)
@@ -250,7 +250,7 @@ def _execution(run: ExecutedRun) -> Iterator[str]:
 
 
 def contracts(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
-    """The policy answers of the run: tool results (or their ``contract``) with ``policy``."""
+    """Yield the policy answers of the run: tool results (or their ``contract``) with ``policy``."""
     for call in evidence.tool_calls:
         result = call.result
         for holder in (result, result.get("contract") if isinstance(result, Mapping) else None):

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def ask_databases(
     sources: Mapping[str, str], root: Path, settings: Settings
 ) -> tuple[dict[str, Mapping[str, Sequence[str]]], list[str]]:
-    """(columns by table, by database; why a database could not be asked). Files are asked as copies."""
+    """Return (columns by table, by database; why a database could not be asked). Files are asked as
+    copies.
+    """
     from pytest_agenteval.databases import Databases
 
     schemas: dict[str, Mapping[str, Sequence[str]]] = {}

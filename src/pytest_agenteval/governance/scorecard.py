@@ -19,7 +19,7 @@ class ScoreLine:
 
 
 def scorecard(governance: Governance) -> tuple[ScoreLine, ...]:
-    """Dazense's eight lines, each true or not of the files of a project."""
+    """Return dazense's eight lines, each true or not of the files of a project."""
     policy = governance.policy or Policy(require_bundle=False)
     bundles = governance.bundles
     pii = governance.pii
@@ -44,7 +44,7 @@ def scorecard(governance: Governance) -> tuple[ScoreLine, ...]:
 
 
 def project_scorecard(root: Path) -> list[dict[str, Any]] | None:
-    """The scorecard of a project as plain values; ``None`` where it has neither bundle nor policy."""
+    """Return the scorecard of a project as plain values; ``None`` where it has neither bundle nor policy."""
     if not (root / POLICY).is_file() and not any(root.glob(BUNDLES)):
         return None
     return [asdict(line) for line in scorecard(load_governance(root))]

@@ -22,29 +22,29 @@ class FileSection:
             reader.error(node, f"{name or 'the file'}: should be a mapping, found {found(node)}")
 
     def names(self) -> list[str]:
-        """The keys, in order."""
+        """Return the keys, in order."""
         return list(self._entries)
 
     def at(self, key: str) -> Node:
-        """The node to point at for ``key``: its key, else this mapping."""
+        """Return the node to point at for ``key``: its key, else this mapping."""
         return self._entries[key].key if key in self._entries else self.node
 
     def section(self, key: str) -> FileSection:
-        """The mapping under ``key``; an empty one where there is none."""
+        """Return the mapping under ``key``; an empty one where there is none."""
         entry = self._entries.get(key)
         return FileSection(self.reader, None if entry is None else entry.value, key)
 
     def sections(self) -> Iterator[tuple[str, FileSection]]:
-        """Every key with the mapping under it."""
+        """Yield every key with the mapping under it."""
         for key in self._entries:
             yield key, self.section(key)
 
     def listed(self, key: str) -> list[FileSection]:
-        """The mappings of the list under ``key``."""
+        """Return the mappings of the list under ``key``."""
         return [FileSection(self.reader, node, key) for node in self._items(key)]
 
     def text(self, key: str) -> str | None:
-        """Text; a number or a date is taken as it is written."""
+        """Return text; a number or a date is taken as it is written."""
         entry = self._entries.get(key)
         if entry is None or _is_null(entry.value):
             return None
@@ -54,7 +54,7 @@ class FileSection:
         return str(entry.value.value).strip() or None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A text or a list of texts."""
+        """Return a text or a list of texts."""
         entry = self._entries.get(key)
         if entry is not None and entry.value.id == "scalar" and not _is_null(entry.value):
             return (str(entry.value.value),)
@@ -67,7 +67,7 @@ class FileSection:
         return tuple(kept)
 
     def whole(self, key: str, default: int | None) -> int | None:
-        """A whole number, 0 or more."""
+        """Return a whole number, 0 or more."""
         value = self._plain(key)
         if value is None:
             return default
@@ -78,7 +78,7 @@ class FileSection:
         return value
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+        """Return True or false."""
         value = self._plain(key)
         if value is None:
             return default
@@ -103,7 +103,7 @@ class FileSection:
 
 
 def read_yaml(path: Path) -> FileSection:
-    """A YAML file; of one that cannot be read an empty section with the problem in its reader."""
+    """Return a YAML file; of one that cannot be read an empty section with the problem in its reader."""
     reader = Reader(path)
     text, problem = read_text(path)
     roots: list[Node] = []

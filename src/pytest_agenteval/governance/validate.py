@@ -42,7 +42,7 @@ class Validation:
 def validate(
     root: Path, databases: Iterable[str] | None = None, schemas: Schemas | None = None
 ) -> Validation:
-    """All findings about the governance files below ``root``, by file and line.
+    """Return all findings about the governance files below ``root``, by file and line.
 
     ``databases`` are the configured connection names (``None``: not known, ``database_id`` is not
     judged). With ``schemas`` tables and columns are looked up.
@@ -67,7 +67,7 @@ def validate(
 
 
 def _at(section: FileSection, key: str | None, text: str, severity: str = "error") -> Problem:
-    """A problem at a key of a section (or at the section, or at the top of its file)."""
+    """Return a problem at a key of a section (or at the section, or at the top of its file)."""
     node = section.node if key is None else section.at(key)
     mark: Any = getattr(node, "start_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
@@ -87,7 +87,7 @@ def _missing_files(governance: Governance) -> Iterator[Problem]:
 
 
 def _cases(governance: Governance) -> Iterator[Problem]:
-    """What is wrong with the cases of the bundles, as pytest says it when it collects them."""
+    """Yield what is wrong with the cases of the bundles, as pytest says it when it collects them."""
     from pytest_agenteval.cases.discovery import FileClaim
     from pytest_agenteval.cases.loader import load_cases
     from pytest_agenteval.checks.registry import default_registry
@@ -171,7 +171,7 @@ def _models(governance: Governance) -> Iterator[Problem]:
 
 
 def _all_read(governance: Governance) -> bool:
-    """Whether it is known what is in no bundle: there are bundles, and none is broken."""
+    """Return whether it is known what is in no bundle: there are bundles, and none is broken."""
     return bool(governance.bundles) and all(b.section.node is not None for b in governance.bundles)
 
 
@@ -203,7 +203,7 @@ def _pii_dimensions(governance: Governance, model: SemanticModel) -> Iterator[Pr
 
 
 def _in_databases(governance: Governance, schemas: Schemas) -> Iterator[Problem]:
-    """Tables and columns that do not exist, where the database could be asked."""
+    """Yield tables and columns that do not exist, where the database could be asked."""
     for bundle in governance.bundles:
         schema = _schema_of(bundle, schemas)
         if schema is not None:

@@ -39,19 +39,19 @@ class ApiFormat(Protocol):
     """One style of API."""
 
     def url(self, base: str) -> str:
-        """Where a request goes."""
+        """Return where a request goes."""
         ...
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """What authorises a request."""
+        """Return what authorises a request."""
         ...
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's JSON."""
+        """Return the request's JSON."""
         ...
 
     def completion(self, answer: Mapping[str, Any]) -> Completion | None:
-        """What the model said; ``None`` when the answer has no place for it."""
+        """Return what the model said; ``None`` when the answer has no place for it."""
         ...
 
 
@@ -59,15 +59,15 @@ class OpenAIChat:
     """``/chat/completions`` as OpenAI and nearly everybody else has it."""
 
     def url(self, base: str) -> str:
-        """The completions route below the base URL."""
+        """Return the completions route below the base URL."""
         return base if base.endswith("/chat/completions") else base + "/chat/completions"
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """A bearer token."""
+        """Return a bearer token."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Messages, functions and the response format."""
+        """Return messages, functions and the response format."""
         messages = [self._message(message) for message in with_schema(request)]
         body: dict[str, Any] = {
             "model": request.model,
@@ -99,7 +99,7 @@ class OpenAIChat:
         return shown
 
     def completion(self, answer: Mapping[str, Any]) -> Completion | None:
-        """The first choice."""
+        """Return the first choice."""
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
             return None
@@ -125,18 +125,18 @@ class AnthropicMessages:
     """``/v1/messages`` as Anthropic has it."""
 
     def url(self, base: str) -> str:
-        """The messages route, whether or not the base URL ends in ``/v1``."""
+        """Return the messages route, whether or not the base URL ends in ``/v1``."""
         if base.endswith("/messages"):
             return base
         return base + ("/messages" if base.endswith("/v1") else "/v1/messages")
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """The key in its own header, and the API's version."""
+        """Return the key in its own header, and the API's version."""
         version = {"anthropic-version": "2023-06-01"}
         return {**version, "x-api-key": key} if key else version
 
     def body(self, request: Request) -> dict[str, Any]:
-        """System text apart, tool results as user messages, tools by ``input_schema``."""
+        """Return system text apart, tool results as user messages, tools by ``input_schema``."""
         forced = request.schema is not None and request.native_schema and not request.tools
         messages = request.messages if forced else with_schema(request)
         system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
@@ -178,7 +178,7 @@ class AnthropicMessages:
         return {"role": role, "content": blocks or [{"type": "text", "text": "(nothing)"}]}
 
     def completion(self, answer: Mapping[str, Any]) -> Completion | None:
-        """The text blocks and the tool calls; a forced answer's arguments are the text."""
+        """Return the text blocks and the tool calls; a forced answer's arguments are the text."""
         blocks = answer.get("content")
         if not isinstance(blocks, list):
             return None
@@ -210,7 +210,7 @@ CODECS: Mapping[str, type[OpenAIChat] | type[AnthropicMessages]] = {
 
 
 def with_schema(request: Request) -> list[Message]:
-    """The messages, and the schema in words where the endpoint is not asked to keep to it."""
+    """Return the messages, and the schema in words where the endpoint is not asked to keep to it."""
     messages = list(request.messages)
     if request.schema is None or (request.native_schema and not request.tools):
         return messages
@@ -221,12 +221,12 @@ def with_schema(request: Request) -> list[Message]:
 
 
 def sent_arguments(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments as they are sent back: an object in any case, broken ones wrapped."""
+    """Return a call's arguments as they are sent back: an object in any case, broken ones wrapped."""
     return dict(call.args) if isinstance(call.args, Mapping) else {"malformed_arguments": call.args}
 
 
 def _call(name: Any, call_id: Any, args: Any, number: int) -> ToolCall:
-    """A tool call; arguments that are no object keep their text and carry an error."""
+    """Return a tool call; arguments that are not an object keep their text and carry an error."""
     error = None
     if isinstance(args, str):
         try:
@@ -263,7 +263,7 @@ def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alternating(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages of one role in a row as one: the results of parallel calls belong together."""
+    """Return messages of one role in a row as one: the results of parallel calls belong together."""
     merged: list[dict[str, Any]] = []
     for message in messages:
         if merged and merged[-1]["role"] == message["role"]:
@@ -282,7 +282,7 @@ def _text(content: Any) -> str:
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether a schema is one that OpenAI's strict mode takes: closed objects, everything required."""
+    """Return whether a schema is one that OpenAI's strict mode takes: closed objects, everything required."""
     if isinstance(schema, list):
         return all(_is_strict(part) for part in schema)
     if not isinstance(schema, Mapping):
@@ -314,7 +314,7 @@ def _openai_usage(usage: Any) -> Usage | None:
 
 
 def _anthropic_usage(usage: Any) -> Usage | None:
-    """Anthropic counts cached tokens beside ``input_tokens``; our ``input`` includes them."""
+    """Return the usage: Anthropic counts cached tokens beside ``input_tokens``, ``input`` includes them."""
     if not isinstance(usage, Mapping):
         return None
     fresh = _count(usage, "input_tokens")

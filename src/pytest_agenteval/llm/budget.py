@@ -34,7 +34,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def call(self) -> Iterator[CallCost]:
-        """Around one paid call: ``with ledger.call() as bill: ...; bill.cost = 0.01``.
+        """Provide account for one paid call: ``with ledger.call() as bill: ...; bill.cost = 0.01``.
 
         Before the call the dearest one seen so far is reserved; raises ``BudgetSpent`` when it does
         not fit. So the overrun stays below what the calls in flight cost. A call that raises is
@@ -64,7 +64,8 @@ class Ledger:
 
     @contextlib.contextmanager
     def _part(self, outer: CallCost) -> Iterator[CallCost]:
-        """A call inside a call (a model's turn inside an agent's attempt): billed at once.
+        """Provide account for a call inside a call (a model's turn inside an agent's attempt):
+        billed at once.
 
         The outer call holds a reservation for it already, so it is only stopped when the others leave
         nothing. The outer bill then adds what its parts have not paid.
@@ -83,7 +84,7 @@ class Ledger:
                 outer.paid += part.cost or 0.0
 
     def spent(self) -> LedgerTotals:
-        """The ledger as it stands."""
+        """Return the ledger as it stands."""
         with self._state() as state:
             return LedgerTotals(**asdict(state))
 
@@ -118,7 +119,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[LedgerTotals]:
-        """The state for this caller alone, kept afterwards, also when the block raises."""
+        """Provide the state for this caller alone, kept afterwards, also when the block raises."""
         with self._store.open() as raw:
             state = LedgerTotals(**raw)
             try:
@@ -128,7 +129,9 @@ class Ledger:
 
 
 def _usd(amount: float, places: int = 4) -> str:
-    """``$1.00``, ``$0.005``: at least ``places`` decimals, and more where those would round it away."""
+    """Return ``$1.00``, ``$0.005``: at least ``places`` decimals,
+    and more where those would round it away.
+    """
     while places < 9 and abs(round(amount, places) - amount) > 0.01 * abs(amount):
         places += 1
     return f"${amount:.{places}f}"
@@ -150,7 +153,7 @@ class LedgerTotals:
     reserved: dict[str, float] = field(default_factory=dict)
 
     def fits(self, limit: float) -> bool:
-        """Whether one more call, as dear as the dearest, stays within ``limit``."""
+        """Return whether one more call, as dear as the dearest, stays within ``limit``."""
         # a billionth of slack: ten calls of 0.1 sum to a little more than 1.0
         return self.usd < limit and self.usd + sum(self.reserved.values()) + self.dearest <= limit + 1e-9
 

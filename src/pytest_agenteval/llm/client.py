@@ -39,11 +39,11 @@ def make_model(
     ledger: Ledger | None = None,
     remember: Callable[[str], object] | None = None,
 ) -> ModelClient:
-    """The model ``provider:model``.
+    """Return the model ``provider:model``.
 
     Address and key come from ``providers`` (the project file's ``llm.providers``), else from
     ``PROVIDER_BASE_URL`` and ``PROVIDER_API_KEY``; they are read with the first call. ``remember``
-    is told the key, so that it can be redacted. Raises ``SettingsError`` for a bad name or an
+    gets the key, so that it can be redacted. Raises ``SettingsError`` for a bad name or an
     unknown provider.
     """
     endpoint = find_endpoint(name, providers, os.environ if environ is None else environ)
@@ -53,7 +53,7 @@ def make_model(
 class Models:
     """The models of one run and process: one wire, one ledger, one place that knows their prices.
 
-    ``get`` gives the ``ChatModel`` that agents, extraction and judges share. ``remember`` is told
+    ``get`` gives the ``ChatModel`` that agents, extraction and judges share. ``remember`` gets
     every key that is read.
     """
 
@@ -77,7 +77,7 @@ class Models:
         self._made: dict[str, ModelClient] = {}
 
     def get(self, name: str) -> ModelClient:
-        """The model ``provider:model``. Raises ``SettingsError`` as ``make_model`` does."""
+        """Return the model ``provider:model``. Raises ``SettingsError`` as ``make_model`` does."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make_model(
@@ -92,7 +92,7 @@ class Models:
             return self._made[name]
 
     def price(self, name: str, usage: Usage | None) -> float | None:
-        """USD for what a model was used, also one that somebody else called; ``None``: not known."""
+        """Return USD for what a model was used, also one that someone else called; ``None``: not known."""
         return cost(name, usage, own_prices(name, self.providers), self.meta_costs)
 
 
@@ -130,7 +130,7 @@ class ModelClient:
         max_tokens: int = 4096,
         deadline: float | None = None,
     ) -> Completion:
-        """One model turn (see ``codecs`` for the form of messages and tools).
+        """Return one model turn (see ``codecs`` for the form of messages and tools).
 
         With ``schema`` the text is the JSON value alone, fences stripped; whether it follows the
         schema is the caller's to check. Tool arguments that are not a JSON object come back as a call
@@ -169,7 +169,7 @@ class ModelClient:
         )
 
     def _learn(self, asked: Request, reply: HttpResponse) -> bool:
-        """Whether the endpoint refused a way of asking that there is another way for."""
+        """Return whether the endpoint refused a way of asking that there is another way for."""
         said = reply.text
         if asked.limit_key == "max_tokens" and "max_completion_tokens" in said:
             self._limit_key = "max_completion_tokens"
@@ -202,7 +202,7 @@ class ModelClient:
 
 
 def json_part(text: str) -> str:
-    """The JSON in a model's text: thinking, code fences and words around it are taken off."""
+    """Return the JSON in a model's text: thinking, code fences and words around it are taken off."""
     bare = re.sub(r"(?s)^\s*<think>.*?</think>", "", text).strip()
     if _is_json(bare):
         return bare

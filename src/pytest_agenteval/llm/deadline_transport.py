@@ -31,7 +31,7 @@ class ThreadDeadline(threading.local):
     deadline: float = float("inf")
 
     def left(self, timeout: float | None) -> float:
-        """Seconds left, at most ``timeout``; raises ``httpcore.ReadTimeout`` when there are none."""
+        """Return seconds left, at most ``timeout``; raises ``httpcore.ReadTimeout`` when there are none."""
         left = min(self.deadline - time.monotonic(), float("inf") if timeout is None else timeout)
         if left <= 0:
             raise httpcore.ReadTimeout("deadline")
@@ -64,12 +64,12 @@ class DeadlineStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """The same connection under TLS."""
+        """Return the same connection under TLS."""
         secured = self._inner.start_tls(ssl_context, server_hostname, self._clock.left(timeout))
         return DeadlineStream(secured, self._clock)
 
     def get_extra_info(self, info: str) -> Any:
-        """What httpcore asks of a connection."""
+        """Return what httpcore asks of a connection."""
         return self._inner.get_extra_info(info)
 
 
@@ -114,7 +114,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def sleep(self, seconds: float) -> None:
-        """Part of httpcore's border (its own retries, which are off)."""
+        """Sleep, as httpcore's interface asks (for its retries, which are off)."""
         time.sleep(seconds)
 
     def abort(self) -> None:
@@ -151,7 +151,7 @@ class DeadlineTransport(httpx.BaseTransport):
         self._tls: ssl.SSLContext | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the body is read by whoever iterates over the response."""
+        """Send one request; the body is read by the code that iterates over the response."""
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         sent = self._pool(url).handle_request(
@@ -202,7 +202,9 @@ class DeadlineTransport(httpx.BaseTransport):
 
 
 def _proxy_for(url: httpx.URL) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for ``url``; none for loopback."""
+    """Return the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for ``url``;
+    none for loopback.
+    """
     if url.host in LOOPBACK or url.host.startswith("127.") or urllib.request.proxy_bypass(url.host):
         return None
     proxies = urllib.request.getproxies()

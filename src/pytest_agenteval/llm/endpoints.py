@@ -55,10 +55,10 @@ class Endpoint:
 
 
 def find_endpoint(name: str, providers: Sequence[Provider], environ: Mapping[str, str]) -> Endpoint:
-    """The endpoint of ``provider:model``.
+    """Return the endpoint of ``provider:model``.
 
-    Raises ``SettingsError`` for a name of another form, and for a provider that nobody knows an
-    address of.
+    Raises ``SettingsError`` for a name of another form, and for a provider without a known
+    address.
     """
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
@@ -91,14 +91,14 @@ def find_endpoint(name: str, providers: Sequence[Provider], environ: Mapping[str
 
 
 def own_prices(name: str, providers: Sequence[Provider]) -> Prices | None:
-    """The ``costs`` that the project file gives ``provider:model``, ``None`` where it gives none."""
+    """Return the ``costs`` that the project file gives ``provider:model``, ``None`` where it gives none."""
     provider, _, model = name.partition(":")
     entry = _entry(ALIASES.get(provider.lower(), provider.lower()), model, providers)
     return entry.models.get(model) if entry else None
 
 
 def _entry(word: str, model: str, providers: Sequence[Provider]) -> Provider | None:
-    """The project file's entry: the one that lists the model, else the provider's first."""
+    """Return the project file's entry: the one that lists the model, else the provider's first."""
     fitting = [p for p in providers if ALIASES.get(p.provider.lower(), p.provider.lower()) == word]
     return next((p for p in fitting if model in p.models), fitting[0] if fitting else None)
 

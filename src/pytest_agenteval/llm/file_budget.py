@@ -44,7 +44,9 @@ class FileBudget:
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[AttemptConsumption]:
-        """Around one attempt. Raises ``BudgetSpent`` when one as large as the largest does not fit."""
+        """Provide account for one attempt. Raises ``BudgetSpent`` when one as large as the largest does not
+        fit.
+        """
         key = f"{os.getpid()}:{next(self._numbers)}"
         with self._store.open() as state:
             running = [other for other in state.get("running", []) if is_alive(pid_of(other))]

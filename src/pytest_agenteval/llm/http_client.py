@@ -93,7 +93,7 @@ class HttpClient:
         json: Any = None,
         deadline: float | None = None,
     ) -> HttpResponse:
-        """One call: the answer, whatever its status, after the retries that its status allows.
+        """Return one call: the answer, whatever its status, after the retries that its status allows.
 
         ``service`` names the other side in messages (``nao server``). ``deadline`` is a
         ``time.monotonic()`` value and covers every try and pause; without one ``DEFAULT_TIMEOUT`` holds.
@@ -138,7 +138,7 @@ class HttpClient:
             client.close()
 
     def _judge(self, outcome: HttpResponse | _Lost, limiter: RateLimiter) -> tuple[bool, float | None]:
-        """Whether to try again, and the seconds that the other side asked for."""
+        """Return whether to try again, and the seconds that the other side asked for."""
         if isinstance(outcome, _Lost):
             return not outcome.final, None
         if outcome.status in RETRIED:
@@ -147,7 +147,7 @@ class HttpClient:
         return False, None
 
     def _once(self, call: _HttpCall) -> HttpResponse | _Lost:
-        """One request on the wire, recorded."""
+        """Return one request on the wire, recorded."""
         import httpcore
         import httpx
 
@@ -212,7 +212,7 @@ class HttpClient:
                     trust_env=False,
                     headers={"User-Agent": "pytest-agenteval"},
                 )
-                # connections kept alive are closed with us, also when nobody calls close()
+                # connections kept alive are closed with us, also when no one calls close()
                 weakref.finalize(self, self._client.close)
             return self._client, self._transport
 
@@ -233,7 +233,7 @@ class HttpClient:
             raise self._failed(call, _STOPPED.format(service=call.service))
 
     def _pause(self, number: int) -> float:
-        """Seconds before try ``number + 1``: exponential, between half and all of it."""
+        """Return seconds before try ``number + 1``: exponential, between half and all of it."""
         whole = min(LONGEST_PAUSE, self._first_pause * 2.0**number)
         return whole * self._random.uniform(0.5, 1.0)
 
@@ -248,7 +248,7 @@ class HttpClient:
         return _Lost(_STOPPED.format(service=call.service), final=True) if self._stopped.is_set() else None
 
     def _late(self, call: _HttpCall, began: float) -> AgentTimeout:
-        """The deadline has come: what was known of the answer by then."""
+        """Return the deadline has come: what was known of the answer by then."""
         seconds = time.monotonic() - call.began
         if call.received:
             total = f" of {call.expected:,}" if call.expected else ""
@@ -276,7 +276,7 @@ def _so_far(call: _HttpCall) -> Answer:
 
 
 def _broken() -> tuple[type[Exception], ...]:
-    """What httpx and httpcore raise when a request gets no whole answer."""
+    """Return what httpx and httpcore raise when a request gets no whole answer."""
     import httpcore
     import httpx
 
@@ -290,7 +290,7 @@ def _broken() -> tuple[type[Exception], ...]:
 
 
 def _not_again(outcome: HttpResponse | _Lost, pause: float, call: _HttpCall) -> HttpResponse | _Lost:
-    """The pause before the next try would pass the deadline: say so instead of waiting."""
+    """Return the pause before the next try would pass the deadline: say so instead of waiting."""
     left = max(0.0, call.deadline - time.monotonic())
     note = f"; not tried again: the next try is due in {pause:.1f} s, the deadline in {left:.1f} s"
     if isinstance(outcome, _Lost):
@@ -299,7 +299,7 @@ def _not_again(outcome: HttpResponse | _Lost, pause: float, call: _HttpCall) -> 
 
 
 def _describe(call: _HttpCall, error: Exception) -> _Lost:
-    """In our words, what happened to a request that got no whole answer."""
+    """Describe what happened to a request that got no whole answer."""
     import httpcore
     import httpx
 

@@ -37,11 +37,11 @@ class HttpResponse:
     redact: Callable[[str], str] = field(default=str, repr=False)
 
     def having(self, attempts: tuple[HttpAttempt, ...]) -> HttpResponse:
-        """The same with the call's requests so far."""
+        """Return the same with the call's requests so far."""
         return replace(self, attempts=attempts)
 
     def noting(self, note: str) -> HttpResponse:
-        """The same with something to add to its failure's text."""
+        """Return the same with something to add to its failure's text."""
         return replace(self, note=note)
 
     @property
@@ -50,7 +50,7 @@ class HttpResponse:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body's JSON value. Raises ``AgentFailed`` that says what came instead."""
+        """Return the body's JSON value. Raises ``AgentFailed`` that says what came instead."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -77,12 +77,12 @@ class HttpResponse:
         )
 
     def problem(self) -> str:
-        """``HTTP 500: what the other side said``, in one line."""
+        """Return ``HTTP 500: what the other side said``, in one line."""
         said = self.said()
         return f"HTTP {self.status}" + (f": {said}" if said else "")
 
     def said(self) -> str:
-        """The other side's own error text, wherever its body keeps it ('' when there is none)."""
+        """Return the other side's own error text, wherever its body keeps it ('' when there is none)."""
         text = self.text.strip()
         if self.status in (301, 302, 303, 307, 308):
             return f"redirected to {self.headers.get('location', '(nowhere)').partition('?')[0]}"
@@ -95,17 +95,19 @@ class HttpResponse:
         return cut_line(error_text(value) or text, SHOWN)
 
     def failure(self) -> AgentFailed:
-        """The error for an answer whose status is not a success."""
+        """Return the error for an answer whose status is not a success."""
         tries = f" (tried {self.tries} times)" if self.tries > 1 else ""
         return self.failed(f"{self.service} answered {self.problem()}{tries}{self.note}")
 
     def failed(self, text: str) -> AgentFailed:
-        """An error with this text that carries the requests of the call."""
+        """Return an error with this text that carries the requests of the call."""
         return AgentFailed(self.redact(text), answer=Answer(wire_attempts=self.attempts))
 
 
 def error_text(value: Any) -> str:
-    """The message in an error body: ``error`` (text or object), ``message``, ``detail``; '' if none."""
+    """Return the message in an error body: ``error`` (text or object), ``message``, ``detail``;
+    '' if none.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value:
@@ -120,7 +122,7 @@ def error_text(value: Any) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the answer asks to wait: ``retry-after-ms``, ``Retry-After`` in seconds or a date.
+    """Return seconds that the answer asks to wait: ``retry-after-ms``, ``Retry-After`` in seconds or a date.
 
     A date is measured against the answer's own ``Date``, so that the clocks need not agree.
     """
@@ -138,7 +140,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """An HTTP date as seconds since 1970."""
+    """Return an HTTP date as seconds since 1970."""
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:

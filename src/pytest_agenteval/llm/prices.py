@@ -31,7 +31,7 @@ class TokenCounts:
 
     @classmethod
     def of(cls, usage: Usage | None) -> TokenCounts | None:
-        """The kinds of ``usage``; ``None`` when input or output is unknown."""
+        """Return the kinds of ``usage``; ``None`` when input or output is unknown."""
         if usage is None or usage.input is None or usage.output is None:
             return None
         read, write = usage.cache_read or 0, usage.cache_write or 0
@@ -41,7 +41,8 @@ class TokenCounts:
 def cost(
     model: str, usage: Usage | None, own: Prices | None = None, meta: Prices | None = None
 ) -> float | None:
-    """USD for ``usage`` of ``provider:model``; ``None`` where a token that was used has no known price.
+    """Return USD for ``usage`` of ``provider:model``; ``None`` where a token that was used has no known
+    price.
 
     Each kind of token takes the first price found: ``own`` (the model's ``costs`` in the project
     file), genai-prices, ``meta`` (``llm.meta.costs``).
@@ -76,7 +77,7 @@ def _part(
 
 
 def _price(prices: Prices | None, kind: str) -> float | None:
-    """The price of one kind; a cached input token without one of its own costs what any input does."""
+    """Return the price of one kind; a cached input token without one of its own costs what any input does."""
     if prices is None:
         return None
     given: float | None = getattr(prices, kind)
@@ -84,7 +85,7 @@ def _price(prices: Prices | None, kind: str) -> float | None:
 
 
 def _genai(model: str, tokens: TokenCounts) -> float | None:
-    """What genai-prices says, ``None`` for a provider or model it does not know."""
+    """Return what genai-prices says, ``None`` for a provider or model it does not know."""
     from genai_prices import Usage as GenaiUsage
     from genai_prices import calc_price
 

@@ -57,7 +57,7 @@ class Provider:
         api_key: str | None = None,
         models: Mapping[str, Prices | None] | None = None,
     ) -> Provider:
-        """A provider whose address and key are known."""
+        """Return a provider whose address and key are known."""
         return cls(provider, lambda: base_url, lambda: api_key, models or {})
 
     @property

@@ -28,7 +28,9 @@ class RateLimiter:
         return self._gap
 
     def reserve(self, latest: float) -> float | None:
-        """When the next request may be sent (``time.monotonic()``); ``None``: not before ``latest``."""
+        """Return when the next request may be sent (``time.monotonic()``);
+        ``None``: not before ``latest``.
+        """
         with self._lock:
             start = max(time.monotonic(), self._next)
             if start >= latest:
@@ -37,13 +39,13 @@ class RateLimiter:
             return start
 
     def slow_down(self, wait: float) -> None:
-        """The endpoint said 429 and asked (or we decided) to wait ``wait`` seconds."""
+        """Slow down after a 429 that asks for (or is given) a wait of ``wait`` seconds."""
         with self._lock:
             self._gap = min(LARGEST_GAP, max(FIRST_GAP, self._gap * 2))
             self._next = max(self._next, time.monotonic() + wait)
 
     def speed_up(self) -> None:
-        """A request went through."""
+        """Speed up after a request that succeeded."""
         with self._lock:
             self._gap = 0.0 if self._gap < FIRST_GAP / 2 else self._gap * SPEED_UP
 
@@ -56,6 +58,6 @@ class RateLimiters:
         self._known: dict[str, RateLimiter] = {}
 
     def of(self, endpoint: str) -> RateLimiter:
-        """The limiter of ``endpoint``, made on first use."""
+        """Return the limiter of ``endpoint``, made on first use."""
         with self._lock:
             return self._known.setdefault(endpoint, RateLimiter())

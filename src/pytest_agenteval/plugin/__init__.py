@@ -52,7 +52,7 @@ def agenteval_model(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 def agenteval_isolated_databases(request: pytest.FixtureRequest) -> Any:
-    """URLs of this attempt's own copies of the data, by database name (cases with ``isolate``)."""
+    """Return URLs of this attempt's own copies of the data, by database name (cases with ``isolate``)."""
     from pytest_agenteval.plugin.runtest import isolated_databases
 
     return isolated_databases(request.node)

@@ -1,7 +1,7 @@
 """Items of YAML files show no ``callspec`` but to pytest itself.
 
 Editors and reporters take what has one for a parametrized function of a ``.py`` file: VS Code splits its id
-there, and loses every test of the workspace. Models are no parameters (``collection``), but a fixture of
+there, and loses every test of the workspace. Models are not parameters (``collection``), but a fixture of
 the user's may be parametrized, and pytest needs to know the parameter while the item runs.
 
 Stands apart: a plugin object that pytest registers, with one task.

@@ -2,7 +2,7 @@
 
 A case file is a ``pytest.Module`` with one synthetic function per case and model. It is the one approach
 in which fixtures of every scope, parametrized and async ones included, work on pytest 8.4 to 9.2. Models
-are no parameters: editors and other tools take an item with a ``callspec`` for one of a ``.py`` file.
+are not parameters: editors and other tools take an item with a ``callspec`` for one of a ``.py`` file.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class CaseFile(pytest.Module):
     def _warn(self, problems: Sequence[Problem], run: Run) -> list[Problem]:
         """Show warnings; returns those that the warning filters make errors.
 
-        What a file of somebody else brings is no warning of Python's: ``error`` would stop his suite.
+        A foreign file's fault is not a Python warning: ``error`` would stop the user's suite.
         """
         raised = []
         ours = self.claim.speaks or self.has_fixture(run.context.settings.fixture)
@@ -98,7 +98,7 @@ class CaseFile(pytest.Module):
         ) or (None,)
 
     def _is_parametrized(self, names: Iterable[str], seen: frozenset[str] = frozenset()) -> bool:
-        """Whether a fixture, or one that it uses, has parameters of its own."""
+        """Return whether a fixture, or one that it uses, has parameters of its own."""
         for name in names:
             defined = () if name in seen else self._definitions(name)
             if defined and (
@@ -146,7 +146,7 @@ class CaseFile(pytest.Module):
         return list(dict.fromkeys(wanted))
 
     def has_fixture(self, name: str) -> bool:
-        """Whether a fixture of this name is visible to the cases of this file."""
+        """Return whether a fixture of this name is visible to the cases of this file."""
         return bool(self._definitions(name))
 
     def _definitions(self, name: str) -> Sequence[Any]:
@@ -175,7 +175,7 @@ def _decorator(mark: Mark) -> pytest.MarkDecorator:
 
 
 def expected_failure(xfail: Xfail) -> pytest.MarkDecorator:
-    """An xfail that a wrong answer satisfies and an error of the machinery does not."""
+    """Return an xfail that a wrong answer satisfies and an error of the machinery does not."""
     return pytest.mark.xfail(reason=xfail.reason, raises=CaseFailed)
 
 
@@ -196,7 +196,9 @@ def collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
 
 
 def claims_of(config: pytest.Config, path: Path) -> ClaimRules:
-    """Which files are cases in this project; a project file nearer to ``path`` speaks of us, too."""
+    """Return which files are cases in this project; a project file nearer to ``path`` mentions this plugin,
+    too.
+    """
     state = session_state(config)
     if state.claims is None:
         globs = config.getini("agenteval_files") or ()
@@ -208,7 +210,7 @@ def claims_of(config: pytest.Config, path: Path) -> ClaimRules:
 
 
 def registered(config: pytest.Config) -> list[str]:
-    """The names of the registered marks."""
+    """Return the names of the registered marks."""
     lines: list[str] = config.getini("markers")
     return [line.split(":")[0].split("(")[0].strip() for line in lines if "tag of agenteval" not in line]
 

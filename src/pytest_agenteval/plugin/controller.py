@@ -1,7 +1,7 @@
 """The controller's side of a run: what cases report while it goes on, and what is done at its end.
 
 A case's report carries one short JSON string (``report.agenteval``): ids and scalars. It is taken off
-here, so that terminal, JUnit and json-report never keep or transport more of ours.
+here, so that terminal, JUnit and json-report never keep or transport more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ControllerPlugin:
         self.tell("pytest_agenteval_result", result=dict(scalars))
 
     def tell(self, hook: str, **arguments: Any) -> None:
-        """Call a hook of ours; what it raises may not cost a run that is paid for its results."""
+        """Call one of this plugin's hooks; what it raises may not cost a run that is paid for its results."""
         try:
             getattr(self.config.hook, hook)(config=self.config, **arguments)
         except Exception as error:
@@ -71,7 +71,7 @@ class ControllerPlugin:
                 self.complaints.append(text)
 
     def _write_lines(self, lines: list[str] | None) -> None:
-        """Journal lines of a worker that cannot see our folder (another machine)."""
+        """Write the journal lines of a worker that cannot see the run's folder (another machine)."""
         if lines:
             from pytest_agenteval.errors import JournalFailed
             from pytest_agenteval.plugin.options import run_of
@@ -84,7 +84,7 @@ class ControllerPlugin:
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
-        """The live line of a case at -v; the short summary at the end keeps pytest's own words."""
+        """Show the live line of a case at -v; the short summary at the end keeps pytest's words."""
         line = getattr(report, LINE_KEY, None)
         if line is None or self.ended or report.outcome not in ("passed", "failed"):
             return None
@@ -131,7 +131,7 @@ class ControllerPlugin:
         receive_notes(self.config, node)
 
     def _go_on(self) -> str | None:
-        """The run to go on with; its folder is taken over before a worker can."""
+        """Return the run to go on with; its folder is taken over before a worker can."""
         run = session_state(self.config).run
         if run is None:
             return None
@@ -157,7 +157,7 @@ class ControllerPlugin:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _cases_ran(self) -> bool:
-        """Whether any case was about to run: a report came, or a folder of this run is there."""
+        """Return whether any case was about to run: a report came, or a folder of this run is there."""
         if self.results:
             return True
         from pytest_agenteval.plugin.options import run_of
@@ -167,7 +167,7 @@ class ControllerPlugin:
         return run_of(self.config).find_folder() is not None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The summary table."""
+        """Print the summary table."""
         state = session_state(self.config)
         if given(self.config, "dry_run") and state.session is not None:
             from pytest_agenteval.plugin.dry_run import print_plan
@@ -191,7 +191,7 @@ class ControllerPlugin:
 
 
 def live_line(scalars: dict[str, Any], spent: float) -> str:
-    """``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
+    """Return ``match · 1,250 tok · $0.0125 · 0.2s · 2 tools · Σ $0.0300``; what is unknown is left out."""
     from pytest_agenteval.reports.text import cost_text
     from pytest_agenteval.support.text import one_line
 

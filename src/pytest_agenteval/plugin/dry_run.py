@@ -13,7 +13,7 @@ from pytest_agenteval.plugin.options import run_of
 
 
 def print_plan(reporter: Any, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Items, models, attempts, calls, and the cost by what the last results paid for them."""
+    """Print items, models, attempts, calls, and the cost by what the last results paid for them."""
     run = run_of(config)
     prices, source = last_costs(config)
     calls: dict[str, int] = defaultdict(int)
@@ -46,7 +46,7 @@ def _cost(usd: float | None) -> str:
 
 
 def last_costs(config: pytest.Config) -> tuple[dict[tuple[str, str, str], float], str | None]:
-    """The mean cost (USD) of an attempt by (path, name, model) in the last results, and their file."""
+    """Return the mean cost (USD) of an attempt by (path, name, model) in the last results, and their file."""
     from pytest_agenteval.results.document.load import past_documents
 
     last = next(past_documents(run_of(config).context.output), None)

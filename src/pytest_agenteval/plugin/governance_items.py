@@ -35,7 +35,7 @@ class FindingItem(pytest.Item):
         pytest.skip(text)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The place of the finding."""
+        """Return the place of the finding."""
         return self.path, self.problem.line - 1 if self.problem is not None else None, self.name
 
 
@@ -46,7 +46,7 @@ class GovernanceFile(pytest.File):
     strict: bool = False
 
     def collect(self) -> list[FindingItem]:
-        """One item per finding, else one for the file."""
+        """Return one item per finding, else one for the file."""
         if not self.problems:
             return [FindingItem.from_parent(self, name="validate")]
         names: dict[str, int] = defaultdict(int)

@@ -97,7 +97,7 @@ class CaseError(FailedType):
 
 
 class AgentEvalWarning(pytest.PytestWarning):
-    """Something in a case file that deserves a look but is no error."""
+    """Something in a case file that deserves a look but is not an error."""
 
     __module__ = "pytest_agenteval"
 
@@ -123,12 +123,12 @@ def _entry(item: Any) -> tuple[Case | None, str | None]:
 
 
 def our_items(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Those of ``items`` that are cases."""
+    """Return those of ``items`` that are cases."""
     return [item for item in items if case_of(item) is not None]
 
 
 def rerun_of(item: pytest.Item) -> int:
-    """How often the item has been run before in this session (pytest-rerunfailures counts)."""
+    """Return how often the item has been run before in this session (pytest-rerunfailures counts)."""
     return max(int(getattr(item, "execution_count", 1)) - 1, 0)
 
 

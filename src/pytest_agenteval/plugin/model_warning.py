@@ -46,7 +46,7 @@ def agent_unaware_of_model(
 
 
 def _asks_request(defined: Mapping[str, Sequence[Any]], name: str, seen: set[str]) -> bool:
-    """Whether a fixture, or one that it uses, takes ``request``, those of pytest itself aside."""
+    """Return whether a fixture, or one that it uses, takes ``request``, those of pytest itself aside."""
     seen.add(name)
     for each in defined.get(name, ()):
         if str(getattr(each.func, "__module__", "")).startswith("_pytest"):

@@ -50,7 +50,7 @@ def receive_notes(config: pytest.Config, node: Any) -> None:
 
 
 def note_lines(config: pytest.Config) -> Iterator[str]:
-    """One line for each kind of note: the first, and how many more there are."""
+    """Yield one line for each kind of note: the first, and how many more there are."""
     for kind, texts in session_state(config).notes.items():
         first, *more = texts
         line, rest = _WORDS[kind]

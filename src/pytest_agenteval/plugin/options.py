@@ -26,7 +26,7 @@ _DEST = "agenteval_"
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Every row of the table as ``--agent-…`` and ``agenteval_…``."""
+    """Add every row of the table as ``--agent-…`` and ``agenteval_…``."""
     group = parser.getgroup("agenteval", "agenteval: YAML cases that test a data agent")
     for option in OPTIONS:
         if "c" in option.places:
@@ -48,7 +48,7 @@ def _shape(option: Option) -> dict[str, Any]:
 
 
 def command_line(config: pytest.Config) -> dict[str, Any]:
-    """What the command line gives, by attribute."""
+    """Return what the command line gives, by attribute."""
     return {
         option.attribute: config.getoption(_DEST + option.attribute)
         for option in OPTIONS
@@ -57,7 +57,7 @@ def command_line(config: pytest.Config) -> dict[str, Any]:
 
 
 def read_settings(config: pytest.Config, project: Mapping[str, Any]) -> Settings:
-    """The frozen settings of this process. Raises ``pytest.UsageError`` naming every bad value."""
+    """Return the frozen settings of this process. Raises ``pytest.UsageError`` naming every bad value."""
     from pytest_agenteval.config.settings import resolve
     from pytest_agenteval.errors import SettingsError
 
@@ -87,7 +87,7 @@ def _ini(config: pytest.Config) -> tuple[dict[str, Any], list[str]]:
 
 
 def _allowed(option: Option) -> str:
-    """What ``option`` takes, in the words of its own reader."""
+    """Return what ``option`` takes, in the words of its own reader."""
     try:
         option.read("\0")
     except ValueError as error:
@@ -96,18 +96,18 @@ def _allowed(option: Option) -> str:
 
 
 def given(config: pytest.Config, attribute: str) -> Any:
-    """What the command line gives for one option (``None``: nothing)."""
+    """Return what the command line gives for one option (``None``: nothing)."""
     return config.getoption(_DEST + attribute, None)
 
 
 def check_settings(config: pytest.Config) -> None:
-    """Refuse bad values before collection; where nothing of ours is set there is nothing to load."""
+    """Refuse bad values before collection; where nothing of this plugin is set there is nothing to load."""
     if any(name.startswith("AGENTEVAL_") for name in os.environ) or speaks_of_us(config):
         run_of(config)
 
 
 def speaks_of_us(config: pytest.Config) -> bool:
-    """Whether an option, an ini key or a project file of ours is there (spec/cases.md)."""
+    """Return whether an option, an ini key or a project file of this plugin is there (spec/cases.md)."""
     return (
         any(value is not None for value in command_line(config).values())
         or any(_is_set(config, option) for option in OPTIONS if "i" in option.places)
@@ -116,7 +116,7 @@ def speaks_of_us(config: pytest.Config) -> bool:
 
 
 def home_of(config: pytest.Config) -> ProjectFolder:
-    """The folder of the project file that counts: nearest to what is collected, up to rootdir."""
+    """Return the folder of the project file that counts: nearest to what is collected, up to rootdir."""
     state = session_state(config)
     if state.home is None:
         sent = getattr(config, "workerinput", {}).get("agenteval")
@@ -138,7 +138,7 @@ def _is_set(config: pytest.Config, option: Option) -> bool:
 
 
 def run_of(config: pytest.Config) -> Run:
-    """This process's run, made when it is first asked for. Raises ``pytest.UsageError``."""
+    """Return this process's run, made when it is first asked for. Raises ``pytest.UsageError``."""
     state = session_state(config)
     if state.run is None:
         state.run = _new_run(config)
@@ -218,7 +218,7 @@ def _check_root(config: pytest.Config) -> None:
 
 
 def _check_files(config: pytest.Config, settings: Settings) -> None:
-    """Files that are needed at the end are looked for at the beginning, before anything is paid for."""
+    """Look for files that are needed at the end before anything is paid for."""
     from pytest_agenteval.errors import AgentEvalError
     from pytest_agenteval.reports.summary_files import check_summary_path
     from pytest_agenteval.results.analysis.gates import find_baseline
@@ -264,7 +264,7 @@ def _look_at_earlier_results(config: pytest.Config, settings: Settings) -> None:
 
 
 def _process(config: pytest.Config, settings: Settings) -> Process:
-    """Which process of which run this is."""
+    """Return which process of which run this is."""
     from pytest_agenteval.engine.process import Process
 
     sent = getattr(config, "workerinput", {}).get("agenteval")
@@ -281,7 +281,7 @@ def _process(config: pytest.Config, settings: Settings) -> Process:
 
 
 def _earlier(config: pytest.Config, settings: Settings) -> str | None:
-    """The run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
+    """Return the run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
     from pytest_agenteval.errors import ResultsError
     from pytest_agenteval.results.journal.resume import find_earlier
     from pytest_agenteval.results.journal.run_folder import output_folder

@@ -33,7 +33,7 @@ def plan(session: pytest.Session) -> None:
 
 
 def _limit(item: pytest.Item, run: Run) -> None:
-    """pytest-timeout must not end a case that keeps within its own limits."""
+    """Keep pytest-timeout from ending a case that stays within its limits."""
     case = case_of(item)
     if case is None or item.get_closest_marker("timeout") is not None:
         return
@@ -43,7 +43,7 @@ def _limit(item: pytest.Item, run: Run) -> None:
 
 
 def begin(config: pytest.Config) -> Run:
-    """The run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
+    """Return the run, with its folder made and every planned item written down. Raises ``JournalFailed``."""
     run = run_of(config)
     if not run.begun:
         planned = session_state(config).planned

@@ -50,12 +50,13 @@ class OutputWatch:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        """Whatever a fixture did to ``sys.stdout``."""
+        """Restore the capture, whatever a fixture did to ``sys.stdout``."""
         self._runtime.watch_output()
 
 
 def _streams(capture: Any) -> Iterator[tuple[Any, str]]:
-    """Where pytest's capturing of file descriptors keeps what it makes ``sys.stdout`` and ``sys.stderr``.
+    """Yield where pytest's capturing of file descriptors keeps what it makes ``sys.stdout`` and
+    ``sys.stderr``.
 
     Replacing the descriptor takes long enough for an agent to print in between. Capturing by ``sys`` reads
     its own file, which stays as it is.
@@ -124,7 +125,7 @@ def _next_cases(item: pytest.Item, window: int) -> Iterator[pytest.Item]:
 
 
 def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:
-    """Why a later item's call may not begin while ``item`` runs; ``None``: it may."""
+    """Return why a later item's call may not begin while ``item`` runs; ``None``: it may."""
     case = case_of(later)
     if case is None or case.setup or case.isolate:
         return "it has a setup or data of its own"
@@ -149,14 +150,14 @@ def why_not_early(item: pytest.Item, later: pytest.Item) -> str | None:
 
 
 def _definitions(item: pytest.Item) -> dict[str, Any] | None:
-    """The fixture definitions an item uses, by name; the one place that reads pytest's own."""
+    """Return the fixture definitions an item uses, by name; the one place that reads pytest's own."""
     info = getattr(item, "_fixtureinfo", None)
     definitions = getattr(info, "name2fixturedefs", None)
     return dict(definitions) if definitions is not None else None
 
 
 def _is_pytests(definition: Any) -> bool:
-    """Whether a fixture belongs to pytest itself, which does nothing to an agent's world."""
+    """Return whether a fixture belongs to pytest itself, which does nothing to an agent's world."""
     module = getattr(getattr(definition, "func", None), "__module__", "") or ""
     return module.startswith("_pytest.")
 

@@ -117,7 +117,9 @@ def _fixtures(item: pytest.Item, run: Run, values: dict[str, Any]) -> Fixtures:
 
 
 def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
-    """Where a fixture is defined (``conftest.py:12``) and its scope; ('', '') where pytest does not say."""
+    """Return where a fixture is defined (``conftest.py:12``) and its scope;
+    ('', '') where pytest does not say.
+    """
     info = getattr(item, "_fixtureinfo", None)
     definitions = getattr(info, "name2fixturedefs", {}).get(name)
     if not definitions:
@@ -160,7 +162,7 @@ def _scalars(run: Run, item: pytest.Item, case: Case, result: CaseResult) -> dic
 
 
 def _match_notes(run: Run, result: CaseResult) -> dict[str, Any]:
-    """``notes``: the lines on a match that is to be looked at; ``noted``: why, in a few words.
+    """Return the lines on a match that a person should look at (``notes``) and why (``noted``).
 
     Such are one that needed rounding below 1 and one that took a column by its values alone. What
     failed says everything itself.
@@ -278,7 +280,7 @@ def _reason_of(report: pytest.TestReport) -> str:
 
 
 def _never_ran(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """A case whose fixtures failed or that was skipped: the results say so too."""
+    """Record a case whose fixtures failed or that was skipped."""
     from pytest_agenteval.types import Attempt, CaseResult
 
     case = case_of(item)

@@ -24,7 +24,7 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
     if run.context.settings.select:
         dropped += _not_selected(run, config, items)
     if dropped:
-        # several rules may drop the same item; pytest counts what it is told
+        # several rules may drop the same item; pytest counts what it is given
         gone = {id(item): item for item in dropped}
         items[:] = [item for item in items if id(item) not in gone]
         config.hook.pytest_deselected(items=list(gone.values()))
@@ -38,7 +38,7 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
 
 
 def _has_model(run: Run, item: pytest.Item) -> bool:
-    """A case whose ``models`` leave none of the run's has no item to run."""
+    """Return a case whose ``models`` leave none of the run's has no item to run."""
     case = case_of(item)
     return case is None or model_of(item) is not None or not run.context.choices.is_without_model(case)
 
@@ -64,7 +64,9 @@ def _not_selected(run: Run, config: pytest.Config, items: list[pytest.Item]) -> 
 
 
 def _unchanged(run: Run, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Cases whose own last results are those of the same case (its hash), in whichever run they are."""
+    """Return cases whose own last results are those of the same case (its hash),
+    in whichever run they are.
+    """
     from pytest_agenteval.results.document.load import past_documents
 
     planned = [(item, run.context.planned_item(case, item.nodeid, model_of(item)))

@@ -47,7 +47,8 @@ class RunSummary:
 
 
 def finish_or_tell(session: pytest.Session, told: Told, hook: Hook) -> tuple[RunSummary | None, str | None]:
-    """The ending; where there is none although cases ``told`` of verdicts, why not: then no gate was judged.
+    """Return the ending; where there is none although cases ``told`` of verdicts, why not:
+    then no gate was judged.
 
     ``hook`` calls one of our hooks and keeps what it raises.
     """
@@ -64,7 +65,7 @@ def finish_or_tell(session: pytest.Session, told: Told, hook: Hook) -> tuple[Run
 
 
 def _where_kept(config: pytest.Config) -> str:
-    """What an unfinished end has left, and how to make a results file of it."""
+    """Return what an unfinished end has left, and how to make a results file of it."""
     folder = run_of(config).find_folder()
     if folder is None:
         return ""
@@ -158,7 +159,7 @@ def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummar
 
 
 def _resumed(run: Run, document: Document) -> str:
-    """What a resumed run went on with, and how many of its answers are older than it."""
+    """Return what a resumed run went on with, and how many of its answers are older than it."""
     from pytest_agenteval.support.text import counted
 
     if run.context.process.earlier is None:
@@ -170,7 +171,7 @@ def _resumed(run: Run, document: Document) -> str:
 
 
 def _budget(run: Run, document: Document) -> str:
-    """That a budget is no limit on what nobody knows the price of ('': all is known)."""
+    """Return a warning if some answers had no known cost and did not count against the budget, else ''."""
     from pytest_agenteval.support.text import counted
 
     answered = [row for row in document.rows if row.answered_at]
@@ -184,7 +185,9 @@ def _budget(run: Run, document: Document) -> str:
 
 
 def _write_report(results: Path, place: Path) -> Path:
-    """The one-file report of ``--agent-html``; entries are read from the document, not from journals."""
+    """Return the one-file report of ``--agent-html``; entries are read from the document,
+    not from journals.
+    """
     from pytest_agenteval.reports.html import write_html
     from pytest_agenteval.results.document.load import read_document
 
@@ -192,7 +195,7 @@ def _write_report(results: Path, place: Path) -> Path:
 
 
 def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
-    """The gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
+    """Return the gates of ``--agent-fail-under`` and ``--agent-baseline``, judged."""
     from pytest_agenteval.results.analysis.gates import against_baseline, fail_under, find_baseline
 
     settings = run.context.settings
@@ -205,7 +208,7 @@ def _gates(run: Run, document: Document, own: Path) -> list[Gate]:
 
 
 def print_summary(reporter: Any, config: pytest.Config, ending: RunSummary) -> None:
-    """The summary table, in the colours of the terminal reporter."""
+    """Print the summary table in the colours of the terminal reporter."""
     from pytest_agenteval.reports.terminal import terminal_lines
 
     _print_blamed(reporter, config, ending)
@@ -238,7 +241,7 @@ def print_summary(reporter: Any, config: pytest.Config, ending: RunSummary) -> N
 
 
 def _print_blamed(reporter: Any, config: pytest.Config, ending: RunSummary) -> None:
-    """What differs in the cases that a gate fails for: pytest shows nothing of an expected failure."""
+    """Print what differs in the cases that a gate fails for: pytest shows nothing of an expected failure."""
     ids = {row.nodeid for row in ending.document.rows if row.key in ending.blamed}
     reports = [report for report in reporter.stats.get("xfailed", ()) if report.nodeid in ids]
     if not reports or config.option.tbstyle == "no":

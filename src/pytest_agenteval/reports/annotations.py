@@ -53,7 +53,7 @@ class _AnyCheck:
     """Accept every check: where a case stands does not depend on them."""
 
     def parse(self, raw: Any) -> list[Any]:
-        """Return no fault."""
+        """Report nothing."""
         return []
 
     def parse_expect(self, raw: Any) -> tuple[tuple[()], list[Any]]:

@@ -18,7 +18,7 @@ SOURCES = {"given": "handed over by the agent", "only query": "from the only que
 
 
 def failure_text(case: Case, result: CaseResult, width: int = WIDTH, style: str = "auto") -> str:
-    """The text of a failed or errored case, at most ``width`` columns wide where it can be folded.
+    """Return the text of a failed or errored case, at most ``width`` columns wide where it can be folded.
 
     ``style`` is pytest's ``--tb``: how much of a raising agent's own traceback is shown.
     """
@@ -39,7 +39,7 @@ def failure_text(case: Case, result: CaseResult, width: int = WIDTH, style: str 
 
 
 def _error(attempt: Attempt, width: int) -> Iterator[str]:
-    """The machinery's own words, after the stage that failed."""
+    """Yield the machinery's own words, after the stage that failed."""
     first, *more = (attempt.error or attempt.message).splitlines() or [""]
     stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
     yield from _cut(textwrap.wrap(escape_text(stage + first), width, subsequent_indent="  ") or [""])
@@ -47,7 +47,9 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
 
 
 def _traceback(text: str, style: str) -> list[str]:
-    """The agent's own traceback: none of it for ``line``, the innermost frames for ``short``, else all."""
+    """Return the agent's own traceback: none of it for ``line``, the innermost frames for ``short``,
+    else all.
+    """
     if style in ("no", "line"):
         return []
     lines = escape_text(text).splitlines()
@@ -55,7 +57,7 @@ def _traceback(text: str, style: str) -> list[str]:
 
 
 def _innermost(lines: list[str]) -> list[str]:
-    """Of each exception the user's own frame nearest to where it was raised, and what it says.
+    """Return, of each exception, the innermost frame of the user's code and what the exception says.
 
     Paths of the project are relative, those of libraries are not.
     """
@@ -74,7 +76,7 @@ def _innermost(lines: list[str]) -> list[str]:
 
 
 def _cut(lines: list[str], most: int = 40) -> list[str]:
-    """The beginning and the end of many lines; the results hold all of them."""
+    """Return the beginning and the end of many lines; the results hold all of them."""
     if len(lines) <= most:
         return lines
     half = most // 2
@@ -94,7 +96,7 @@ def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
 
 
 def _difference(attempt: Attempt, turns: int, width: int) -> list[str]:
-    """What differs; nothing where the data matched: what passed is not why the case fails."""
+    """Return what differs; nothing where the data matched: what passed is not why the case fails."""
     comparison = attempt.comparison
     if comparison is None:
         saved = attempt.saved.difference if attempt.saved is not None else ""
@@ -124,7 +126,7 @@ def _check(check: CheckResult, turns: int, width: int) -> list[str]:
 
 
 def _sources(attempt: Attempt, width: int) -> Iterator[str]:
-    """Where both tables came from, and what the agent said where it gave none."""
+    """Yield where both tables came from, and what the agent said where it gave none."""
     if attempt.reference_sql:
         yield from _folded("reference", attempt.reference_sql, width)
     extraction = attempt.extraction
@@ -137,7 +139,7 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
 
 
 def _folded(label: str, text: str, width: int, most: int = 6) -> list[str]:
-    """``label     text``, blanks folded, wrapped behind the label; at most ``most`` lines."""
+    """Return ``label     text``, blanks folded, wrapped behind the label; at most ``most`` lines."""
     lines = textwrap.wrap(one_line(text), max(width - 10, 20)) or [""]
     if len(lines) > most:
         lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]

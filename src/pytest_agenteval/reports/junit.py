@@ -15,12 +15,12 @@ _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def xml_text(text: str) -> str:
-    """``text`` without characters that XML 1.0 forbids, each shown as ``#x1B`` (pytest's way)."""
+    """Return ``text`` without characters that XML 1.0 forbids, each shown as ``#x1B`` (pytest's way)."""
     return _ILLEGAL.sub(lambda hit: f"#x{ord(hit[0]):02X}", text)
 
 
 def junit_xml(document: Document) -> str:
-    """``<testsuites>`` with a testcase per case: failures, errors, skips and our properties.
+    """Return ``<testsuites>`` with a testcase per case: failures, errors, skips and our properties.
 
     When a gate decides the run, a failed case is skipped with the reason ``counted by the gate: ...``.
     """
@@ -54,7 +54,7 @@ def junit_xml(document: Document) -> str:
 
 
 def classname(path: str) -> str:
-    """``tests/total_revenue.yml`` as pytest writes it: ``tests.total_revenue.yml``."""
+    """Return ``tests/total_revenue.yml`` as pytest writes it: ``tests.total_revenue.yml``."""
     return path.replace("/", ".")
 
 
@@ -74,7 +74,7 @@ def _testcase(case: CaseRow, gated: bool, difference: str) -> Iterator[str]:
 
 
 def properties(case: CaseRow) -> dict[str, str]:
-    """The scalars that JUnit and pytest-json-report carry."""
+    """Return the scalars that JUnit and pytest-json-report carry."""
     tokens = [row.tokens for row in case.rows if row.tokens is not None]
     costs = [row.cost for row in case.rows if row.cost is not None]
     found = {
@@ -89,7 +89,7 @@ def properties(case: CaseRow) -> dict[str, str]:
 
 
 def _verdict(case: CaseRow, gated: bool, difference: str) -> Iterator[str]:
-    """The message is one line; the text is the ``difference`` where there is one."""
+    """Yield the message is one line; the text is the ``difference`` where there is one."""
     message = _attribute(one_line(case.why))
     body = escape(xml_text(difference or case.why))
     if case.verdict == "error":

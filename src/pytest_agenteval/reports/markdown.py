@@ -35,7 +35,7 @@ COMMENT_ROWS = 20
 
 
 def markdown_summary(document: Document, title: str = "Agent evaluation") -> str:
-    """The whole report as GitHub-flavoured markdown."""
+    """Return the whole report as GitHub-flavoured markdown."""
     cases = document.cases
     shown = cases
     if len(cases) > MANY:
@@ -69,7 +69,7 @@ def _gate(gate: dict[str, object]) -> Iterator[str]:
 
 
 def _scorecard(document: Document) -> Iterator[str]:
-    """The governance scorecard of the project, line by line."""
+    """Yield the governance scorecard of the project, line by line."""
     lines = [line for line in document.run.get("scorecard") or () if isinstance(line, dict)]
     if not lines:
         return
@@ -81,7 +81,7 @@ def _scorecard(document: Document) -> Iterator[str]:
 
 
 def _failures(document: Document) -> Iterator[str]:
-    """What differs in the first failed and errored cases, folded up."""
+    """Yield what differs in the first failed and errored cases, folded up."""
     several = len(document.header["by_model"]) > 1
     places = {id(row): number for number, row in enumerate(document.rows)}
     wrong = [case for case in document.cases if case.status in ("failed", "error")]
@@ -103,7 +103,7 @@ def _table(sheet: ReportTable) -> list[str]:
 
 
 def diff_sentence(diff: RunDiff) -> str:
-    """``2 regressions, 1 fix, 40 unchanged; p = 0.625 over 43 cases, could be chance; ...``."""
+    """Return ``2 regressions, 1 fix, 40 unchanged; p = 0.625 over 43 cases, could be chance; ...``."""
     if not diff.common:
         apart = f"{len(diff.changes) - len(diff.of('removed'))} added, {len(diff.of('removed'))} removed"
         return f"no case in common, nothing was compared: {apart}"
@@ -122,7 +122,7 @@ def diff_sentence(diff: RunDiff) -> str:
 
 
 def chance_sentence(diff: RunDiff) -> str:
-    """What the paired test says, in words ('' where no case judged in both runs changed)."""
+    """Return what the paired test says, in words ('' where no case judged in both runs changed)."""
     if diff.p_value is None or not diff.differing:
         return ""
     shown = f"p = {diff.p_value:.3f}" if diff.p_value >= 0.001 else "p < 0.001"
@@ -134,7 +134,7 @@ def chance_sentence(diff: RunDiff) -> str:
 
 
 def markdown_comment(document: Document, diff: RunDiff, title: str = "Agent evaluation") -> str:
-    """A comment for a pull request, against a baseline: regressions first, short enough to be read."""
+    """Return a comment for a pull request, against a baseline: regressions first, short enough to be read."""
     lines = [f"### {markdown(title)}", "", markdown(last_line(document).text), ""]
     lines += [markdown(f"Against the baseline: {diff_sentence(diff)}."), ""]
     if chance_sentence(diff):
@@ -148,7 +148,7 @@ def markdown_comment(document: Document, diff: RunDiff, title: str = "Agent eval
 
 
 def comment_sections(diff: RunDiff) -> list[tuple[str, Sequence[CaseChange]]]:
-    """The changes worth naming, most urgent first."""
+    """Return the changes worth naming, most urgent first."""
     failing = [entry for entry in diff.of("added") if entry.case.verdict in ("failed", "error")]
     unjudged = [entry for entry in diff.of("other") if entry.case.verdict != "passed"]
     still = [entry for entry in diff.of("unchanged") if entry.case.verdict in ("failed", "error")]

@@ -21,7 +21,7 @@ def check_summary_path(path: str) -> None:
 
 
 def summary_text(document: Document, path: str) -> str:
-    """The summary in the format that the suffix of ``path`` names. Raises ``SettingsError``."""
+    """Return the summary in the format that the suffix of ``path`` names. Raises ``SettingsError``."""
     check_summary_path(path)
     if Path(path).suffix == ".md":
         return markdown_summary(document)

@@ -52,12 +52,12 @@ class ReportTable:
 
 
 def status_of(case: CaseRow) -> str:
-    """``passed``, ``FAILED``, ``ERROR``, ``review``, ``not run``, ``xfail``."""
+    """Return ``passed``, ``FAILED``, ``ERROR``, ``review``, ``not run``, ``xfail``."""
     return STATUS[case.status]
 
 
 def style_of(case: CaseRow) -> str:
-    """The colour of a case's line."""
+    """Return the colour of a case's line."""
     return "yellow" if not case.counts_in_rates else STYLE[case.verdict]
 
 
@@ -110,13 +110,13 @@ def _case_cells(case: CaseRow, why: bool) -> list[str]:
 
 
 def passed_text(cases: dict[str, float]) -> str:
-    """``9 of 12 passed``: of those that pass_rate counts."""
+    """Return ``9 of 12 passed``: of those that pass_rate counts."""
     judged = cases["passed"] + cases["failed"] + cases["errors"]
     return f"{cases['passed']} of {judged} passed"
 
 
 def model_sheet(document: Document) -> ReportTable:
-    """Performance by Model, ranked."""
+    """Return the table Performance by Model, ranked."""
     columns = (
         TableColumn("Model", flexible=True),
         TableColumn("Pass Rate", right=True),
@@ -145,7 +145,7 @@ def model_sheet(document: Document) -> ReportTable:
 
 
 def attempts_sheet(document: Document) -> ReportTable:
-    """Success %, pass@k and pass^k by model, with the 95 % interval of the success rate.
+    """Return success %, pass@k and pass^k by model, with the 95 % interval of the success rate.
 
     ``of`` is the number of cases with k judged attempts, which the two are means over; ``Errors`` are
     attempts without a verdict, which none of the figures counts.
@@ -179,7 +179,7 @@ def attempts_sheet(document: Document) -> ReportTable:
 
 
 def models_of(document: Document) -> list[str]:
-    """The models of a run, in the order given."""
+    """Return the models of a run, in the order given."""
     return list(dict.fromkeys(row.model for row in document.rows))
 
 
@@ -205,7 +205,7 @@ def matrix_sheet(
 
 
 def cell_text(case: CaseRow | None) -> str:
-    """``✓ 3/3``, ``✗ 1/3``, ``x 0/1`` (expected to fail), ``E 2/2``, ``-``."""
+    """Return ``✓ 3/3``, ``✗ 1/3``, ``x 0/1`` (expected to fail), ``E 2/2``, ``-``."""
     if case is None:
         return "-"
     marks = {"passed": "✓", "failed": "✗", "error": "E", "review": "?", "not_run": "-", "running": "…"}
@@ -214,11 +214,11 @@ def cell_text(case: CaseRow | None) -> str:
 
 
 def flaky_cases(document: Document) -> list[CaseRow]:
-    """The cases some of whose attempts passed and some failed."""
+    """Return the cases some of whose attempts passed and some failed."""
     return [case for case in document.cases if case.flaky]
 
 
 def marks_of(case: CaseRow) -> str:
-    """The attempts in order: ``✓ ✗ ✓``; E is an error."""
+    """Return the attempts in order: ``✓ ✗ ✓``; E is an error."""
     marks = {"passed": "✓", "failed": "✗", "error": "E"}
     return " ".join(marks.get(row.verdict, "-") for row in case.rows)

@@ -54,7 +54,7 @@ def terminal_lines(
     results: str | None = None,
     next_steps: Sequence[str] | None = None,
 ) -> list[StyledLine]:
-    """The end-of-run report. ``results`` is the shown path of the results file.
+    """Return the end-of-run report. ``results`` is the shown path of the results file.
 
     ``next_steps`` are commands to go on with; by default those that the document suggests.
 
@@ -78,7 +78,9 @@ def terminal_lines(
 
 
 def _next(step: str, width: int) -> list[StyledLine]:
-    """``next: COMMAND (what it does)``; a long command stands on a line of its own, to be copied whole."""
+    """Return ``next: COMMAND (what it does)``; a long command stands on a line of its own,
+    to be copied whole.
+    """
     if text_width(step) + len("next: ") <= width or not step.endswith(")"):
         return [StyledLine(f"next: {step}")]
     command, _, what = step.rpartition(" (")
@@ -86,7 +88,7 @@ def _next(step: str, width: int) -> list[StyledLine]:
 
 
 def suggested_steps(document: Document) -> list[str]:
-    """What to do next, as commands: rerun, resume, look."""
+    """Return what to do next, as commands: rerun, resume, look."""
     cases = document.header["cases"]
     # what the run was given chooses its cases and models: a bare pytest would ask others
     given = document.header["run"].get("command", ())
@@ -96,7 +98,7 @@ def suggested_steps(document: Document) -> list[str]:
         return steps
     if cases["not_run"] or any(row.stage in ("agent", "timeout", "worker") for row in document.rows):
         steps.append(f"{again} --agent-resume (asks again only what has no answer)")
-    if cases["failed"] and not document.run.get("gates"):  # what a gate counts is no failure to pytest
+    if cases["failed"] and not document.run.get("gates"):  # what a gate counts is not a failure to pytest
         steps.append(f"{again} --lf (asks the failed cases again)")
     if (cases["failed"] or cases["review"]) and all(map(find_spec, VIEWER)):
         steps.append("agenteval view (what differs, cell by cell)")
@@ -104,7 +106,7 @@ def suggested_steps(document: Document) -> list[str]:
 
 
 def last_line(document: Document) -> StyledLine:
-    """``cases: 9 passed, 2 failed, 1 error · 75.0 % · 31,000 tokens · $0.12 · 34.1s``."""
+    """Return ``cases: 9 passed, 2 failed, 1 error · 75.0 % · 31,000 tokens · $0.12 · 34.1s``."""
     cases, summary = document.header["cases"], document.header["summary"]
     live = bool(document.run.get("running"))
     words = (
@@ -152,7 +154,7 @@ def _results(document: Document, width: int, verbosity: int) -> Iterator[StyledL
 
 
 def _grouped(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
-    """The table without its Model column; each model heads its own rows."""
+    """Yield the table without its Model column; each model heads its own rows."""
     narrow = ReportTable(
         sheet.title,
         [column for column in sheet.columns if column.name != "Model"],
@@ -184,7 +186,7 @@ def _models(document: Document, width: int, verbosity: int) -> Iterator[StyledLi
 
 
 def _blocks(models: Sequence[str], width: int) -> list[Sequence[str]]:
-    """The models in groups whose names fit beside each other and a test's name."""
+    """Return the models in groups whose names fit beside each other and a test's name."""
     each = min(max(map(text_width, models)), 24) + 2
     room = max(1, (width - 20) // each)
     return [models[start : start + room] for start in range(0, len(models), room)]
@@ -204,7 +206,7 @@ def _attempts(document: Document, width: int) -> Iterator[StyledLine]:
 
 
 def case_name(case: CaseRow, with_model: bool) -> str:
-    """The case as lines name it: ``total_revenue`` or ``total_revenue [openai:gpt-4.1]``."""
+    """Return the case as lines name it: ``total_revenue`` or ``total_revenue [openai:gpt-4.1]``."""
     name = f"{case.key[1]} [{case.key[2]}]" if with_model and case.key[2] else case.key[1]
     return one_line(name)
 
@@ -215,7 +217,7 @@ def _rest(number: int, word: str) -> Iterator[StyledLine]:
 
 
 def _notes(document: Document, width: int) -> Iterator[StyledLine]:
-    """Errors, what was not run, unpriced models, durations, gates: each named."""
+    """Yield errors, what was not run, unpriced models, durations, gates: each named."""
     several = len(document.header["by_model"]) > 1
     cases = document.cases
     unjudged = [("error", "E", "red"), ("not_run", "- not run", "yellow")]
@@ -256,7 +258,7 @@ def _run_notes(run: Mapping[str, Any]) -> Iterator[StyledLine]:
 
 
 def _gates(run: Mapping[str, Any]) -> Iterator[StyledLine]:
-    """Each gate with what it found."""
+    """Yield each gate with what it found."""
     for gate in run.get("gates") or ():
         if isinstance(gate, Mapping) and "text" in gate:
             holds = bool(gate.get("holds"))
@@ -265,7 +267,7 @@ def _gates(run: Mapping[str, Any]) -> Iterator[StyledLine]:
 
 
 def _scorecard(run: Mapping[str, Any]) -> Iterator[StyledLine]:
-    """The governance scorecard in one line: how many of its lines hold, and which do not."""
+    """Yield the governance scorecard in one line: how many of its lines hold, and which do not."""
     lines = [line for line in run.get("scorecard") or () if isinstance(line, Mapping)]
     missing = [one_line(str(line.get("name"))) for line in lines if not line.get("yes")]
     if lines:
@@ -274,12 +276,12 @@ def _scorecard(run: Mapping[str, Any]) -> Iterator[StyledLine]:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile (0..100) of sorted values."""
+    """Return the nearest-rank percentile (0..100) of sorted values."""
     return ordered[max(0, ceil(share / 100 * len(ordered)) - 1)]
 
 
 def layout(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
-    """A sheet as lines of at most ``width`` columns: a heading, then its rows."""
+    """Yield a sheet as lines of at most ``width`` columns: a heading, then its rows."""
     cells = [[one_line(cell) for cell in row] for row in sheet.rows]
     heads = [one_line(column.name) for column in sheet.columns]
     widths = _widths(sheet, heads, cells, width)
@@ -297,7 +299,7 @@ def _row(cells: Sequence[str], sheet: ReportTable, widths: Sequence[int]) -> str
 
 
 def _widths(sheet: ReportTable, heads: list[str], cells: list[list[str]], width: int) -> list[int]:
-    """Natural widths; flexible columns share what is left, the widest give up first."""
+    """Return natural widths; flexible columns share what is left, the widest give up first."""
     natural = [max(map(text_width, column)) for column in zip(heads, *cells, strict=True)]
     flexible = [n for n, column in enumerate(sheet.columns) if column.flexible]
     over = sum(natural) + 2 * (len(natural) - 1) - width

@@ -20,7 +20,7 @@ _STYLES = {"Regressions": "red", "New and failing": "red", "Fixed": "green"}
 
 
 def diff_lines(old: Document, new: Document, diff: RunDiff, *, width: int = 80) -> list[StyledLine]:
-    """The runs, the changes (regressions first), the paired test, what else changed."""
+    """Return the runs, the changes (regressions first), the paired test, what else changed."""
     lines = [line for word, run in (("old", old), ("new", new)) for line in _run_lines(word, run, width)]
     if diff.across:
         lines.append(
@@ -79,7 +79,7 @@ def _what_else(diff: RunDiff) -> Iterator[StyledLine]:
 
 
 def diff_record(old: Document, new: Document, diff: RunDiff) -> dict[str, Any]:
-    """The same as JSON."""
+    """Return the same as JSON."""
     return {
         "old": str(old.path) if old.path else None,
         "new": str(new.path) if new.path else None,

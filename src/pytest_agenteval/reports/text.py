@@ -10,9 +10,9 @@ _MARKDOWN = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;))")
 
 
 def markdown(text: str) -> str:
-    """``text`` as one line of markdown that means only itself, also inside a table.
+    """Return ``text`` as one line of markdown that means only itself, also inside a table.
 
-    ``@`` before a name is parted from it: a report mentions nobody. Two dollar signs would be a formula.
+    ``@`` before a name is parted from it: a report notifies no one. Two dollar signs would be a formula.
     """
     shown = _MARKDOWN.sub(r"\\\1", one_line(text))
     shown = re.sub(r"@(?=\w)", "@\u2060", shown)
@@ -20,19 +20,19 @@ def markdown(text: str) -> str:
 
 
 def tokens_text(tokens: float | None) -> str:
-    """``1,250``; ``-`` where unknown."""
+    """Return ``1,250``; ``-`` where unknown."""
     return "-" if tokens is None else f"{tokens:,.0f}"
 
 
 def cost_text(cost: float | None) -> str:
-    """``$0.0063``, ``$12.34``; ``-`` where unknown."""
+    """Return ``$0.0063``, ``$12.34``; ``-`` where unknown."""
     if cost is None:
         return "-"
     return f"${cost:.4f}" if abs(cost) < 1 else f"${cost:,.2f}"
 
 
 def time_text(ms: float | None) -> str:
-    """``0.4s``, ``12.3s``, ``2m05s``, ``1h02m``; ``-`` where unknown."""
+    """Return ``0.4s``, ``12.3s``, ``2m05s``, ``1h02m``; ``-`` where unknown."""
     if ms is None:
         return "-"
     seconds = ms / 1000
@@ -45,10 +45,10 @@ def time_text(ms: float | None) -> str:
 
 
 def percent_text(share: float | None) -> str:
-    """``66.7 %`` of a share 0..1; ``-`` where unknown."""
+    """Return ``66.7 %`` of a share 0..1; ``-`` where unknown."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def rate_text(rate: float | None) -> str:
-    """``66.7 %`` of a rate 0..100; ``-`` where unknown."""
+    """Return ``66.7 %`` of a rate 0..100; ``-`` where unknown."""
     return "-" if rate is None else f"{rate:.1f} %"

@@ -12,13 +12,13 @@ __all__ = ["read_results"]
 
 
 def read_results(*paths: str | Path) -> pandas.DataFrame:
-    """Results files, or folders of unfinished runs, as a DataFrame with one row per attempt.
+    """Return results files, or folders of unfinished runs, as a DataFrame with one row per attempt.
 
     Columns: ``run`` (the file's stem), ``label``, ``timestamp``, then name, model, path, attempt,
     nodeid, verdict, message, error, tokens, cost (USD), duration_ms, tool_call_count, stage, reason,
     score, k, pass_rule, xfail, case_hash, ask_hash, reference_hash, answered_at, tags, and overridden
     (a person's verdict stands in ``verdict``). Unknown tokens, costs and scores are NaN.
-    Files of nao, dazense and pda are read too. Raises ``ResultsError`` for what is no results file,
+    Files of nao, dazense and pda are read too. Raises ``ResultsError`` for what is not a results file,
     ``TypeError`` without a path.
     """
     import pandas

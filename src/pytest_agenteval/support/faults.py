@@ -22,7 +22,7 @@ class Fault:
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
-    """Each pydantic error of ``model`` as a fault in our words."""
+    """Return each pydantic error of ``model`` as a fault in our words."""
     names = [field.alias or name for name, field in model.model_fields.items()]
     entries = error.errors()
     # some releases of pydantic also call a list empty when its entries are wrong
@@ -58,7 +58,7 @@ def _fault(entry: Any, names: list[str]) -> Fault:
 
 
 def label_of(path: tuple[str | int, ...]) -> str:
-    """The innermost key of a path, as a message names it."""
+    """Return the innermost key of a path, as a message names it."""
     return next((part for part in reversed(path) if isinstance(part, str)), str(path[-1]))
 
 
@@ -76,7 +76,7 @@ _PLAIN = {
 
 
 def _words(entry: Any) -> str:
-    """What pydantic says, in the words of someone who writes YAML."""
+    """Return what pydantic says, in the words of someone who writes YAML."""
     kind, value, context = entry["type"], entry["input"], entry.get("ctx", {})
     if kind in _PLAIN:
         unquoted = kind in ("string_type", "tuple_type") and not isinstance(value, dict | list | type(None))

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def load_object(reference: str, root: Path) -> Any:
-    """The object behind ``pkg.mod:name`` (``name`` may be dotted), ``root`` first on ``sys.path``.
+    """Return the object behind ``pkg.mod:name`` (``name`` may be dotted), ``root`` first on ``sys.path``.
 
     Raises ``ValueError`` for another form, ``ImportError`` or what the module raises while it is
     imported, ``AttributeError`` for a name it does not have.

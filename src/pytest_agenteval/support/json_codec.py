@@ -42,7 +42,7 @@ _SURROGATE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]
 
 
 def dumps(value: Any) -> str:
-    r"""``value`` (plain) as one line of ASCII JSON; a lone surrogate becomes the text ``\ud800``."""
+    r"""Return ``value`` (plain) as one line of ASCII JSON; a lone surrogate becomes the text ``\ud800``."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     if "\\ud" in text:
         text = _SURROGATE.sub(lambda hit: "\\\\" + hit[1] if hit[1] else hit[0], text)
@@ -64,7 +64,9 @@ def pack(value: Any, *, exact: bool = False) -> tuple[Any, dict[str, str]]:
 
 
 def unpack(plain: Any, kinds: Mapping[str, str]) -> Any:
-    """The value that :func:`pack` was given; ``plain`` is changed in place. Unknown kinds stay plain."""
+    """Return the value that :func:`pack` was given; ``plain`` is changed in place. Unknown kinds stay
+    plain.
+    """
     paths = sorted(((_parts(pointer), kind) for pointer, kind in kinds.items()), key=lambda p: -len(p[0]))
     for parts, kind in paths:
         plain = _apply(plain, parts, kind)
@@ -117,7 +119,7 @@ class _Packer:
         return entries, kinds
 
     def elements(self, value: Any, depth: int, inside: tuple[int, ...]) -> tuple[list[Any], Kinds]:
-        """The elements of a sequence; a kind that all of them have is noted once."""
+        """Return the elements of a sequence; a kind that all of them have is noted once."""
         plain: list[Any] = []
         places: dict[Path, dict[int, str]] = {}
         for index, entry in enumerate(value):
@@ -143,7 +145,7 @@ class _Packer:
         return {"columns": names, "rows": rows, "row_count": table.row_count}, kinds
 
     def column(self, values: list[Any]) -> tuple[list[Any], Kinds]:
-        """The values of a column; those of one type are quick."""
+        """Return the values of a column; those of one type are quick."""
         types = set(map(type, values)) - {type(None)}
         if types <= {str, bool}:
             return values, {}
@@ -156,7 +158,7 @@ class _Packer:
         return self.elements(values, 1, ())
 
     def _other(self, value: Any, depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
-        """Subclasses of known types, and what NumPy, pandas and Arrow hold; else the ``repr``."""
+        """Return subclasses of known types, and what NumPy, pandas and Arrow hold; else the ``repr``."""
         kind = type(value)
         if kind.__name__ in ("NaTType", "NAType"):
             return None, {}
@@ -174,7 +176,7 @@ class _Packer:
         return self.walk(plain_scalar(value), depth + 1, inside)
 
     def _foreign(self, value: Any, name: str, depth: int, inside: tuple[int, ...]) -> tuple[Any, Kinds]:
-        """NumPy scalars and arrays, DataFrames, Arrow tables."""
+        """Return NumPy scalars and arrays, DataFrames, Arrow tables."""
         try:
             if name in ("float32", "float16"):
                 return (
@@ -205,7 +207,7 @@ def _leaf(found: Any) -> tuple[Any, Kinds]:
 
 
 def _fold(plain: list[Any], path: Path, at: dict[int, str]) -> Kinds:
-    """One entry for the whole list where every element has the kind or is null there."""
+    """Return one entry for the whole list where every element has the kind or is null there."""
     names = set(at.values())
     whole = len(names) == 1 and (
         len(at) == len(plain)
@@ -259,7 +261,7 @@ def _int(value: int) -> Any:
 
 
 def _digits(value: int) -> str:
-    """Decimal digits; beyond Python's limit on such texts (4,300 digits) hexadecimal ones."""
+    """Return decimal digits, hexadecimal ones beyond Python's limit on such texts (4,300 digits)."""
     try:
         return str(int(value))
     except ValueError:
@@ -304,7 +306,7 @@ _EXACT = frozenset(
 
 
 def _zoned(value: dt.datetime | dt.time) -> Any:
-    """A moment with its zone by name, where ISO text (which knows offsets only) would not do."""
+    """Return a moment with its zone by name, where ISO text (which knows offsets only) would not do."""
     kind = type(value).__name__
     zone = value.tzinfo.key if isinstance(value.tzinfo, zoneinfo.ZoneInfo) else None
     if zone is None and not value.fold:
@@ -383,7 +385,7 @@ def _apply(node: Any, parts: list[str], kind: str) -> Any:
 
 
 def _index(step: str, length: int) -> list[int]:
-    """The index that a step names in a list of ``length``, if it does."""
+    """Return the index that a step names in a list of ``length``, if it does."""
     known = step.isascii() and step.isdecimal() and len(step) < 19 and int(step) < length
     return [int(step)] if known else []
 

@@ -29,10 +29,10 @@ class PatternTooSlow(CheckFailed):
 
 
 def found(pattern: str, text: str, flags: int = 0, seconds: float = SECONDS) -> bool:
-    """Whether ``pattern`` occurs in ``text``.
+    """Return whether ``pattern`` occurs in ``text``.
 
     Patterns that may backtrack are searched for in a process of their own, which is ended after
-    ``seconds``. Raises ``PatternTooSlow``; ``re.error`` for what is no pattern.
+    ``seconds``. Raises ``PatternTooSlow``; ``re.error`` for what is not a pattern.
     """
     if len(text) <= _quick_up_to(pattern, flags):
         return re.search(pattern, text, flags) is not None
@@ -56,7 +56,7 @@ def found(pattern: str, text: str, flags: int = 0, seconds: float = SECONDS) -> 
 
 @lru_cache(maxsize=512)
 def _quick_up_to(pattern: str, flags: int) -> int:
-    """Characters in which the pattern is quick for sure."""
+    """Return characters in which the pattern is quick for sure."""
     parsed: Any = importlib.import_module("re._parser").parse(pattern, flags)
     opened = list(_open_repeats(parsed))
     if any(opened):
@@ -65,7 +65,9 @@ def _quick_up_to(pattern: str, flags: int) -> int:
 
 
 def _open_repeats(parsed: Any) -> Iterator[bool]:
-    """One entry for each repetition without a near end: whether more than one character repeats in it."""
+    """Yield one entry for each repetition without a near end:
+    whether more than one character repeats in it.
+    """
     for operator, argument in parsed:
         name = str(operator)
         if name in ("MAX_REPEAT", "MIN_REPEAT") and argument[1] > 20:

@@ -1,6 +1,6 @@
 """What a run keeps out of the working folder, where agents have their hands: copies of data, budgets, a key.
 
-Everything lies in a folder of the user's (``$XDG_STATE_HOME/agenteval``, else ``~/.local/state/agenteval``,
+Everything lies in a folder of the user (``$XDG_STATE_HOME/agenteval``, else ``~/.local/state/agenteval``,
 else one for temporary files), 0700, one folder per run.
 """
 
@@ -67,7 +67,7 @@ def remove_private(name: str) -> None:
 
 
 def remove_old() -> None:
-    """Remove the keys of runs that nobody has resumed for a month."""
+    """Remove the keys of runs that no one has resumed for a month."""
     with suppress(OSError):
         for folder in _base().iterdir():
             key = folder / _KEY

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process ``pid`` runs on this machine, whoever started it.
+    """Return whether a process ``pid`` runs on this machine, under any user.
 
     One that has ended and was not waited for (a zombie) does not run: pytest-xdist leaves a killed
     worker so, and so do containers whose first process reaps nothing.

@@ -53,11 +53,11 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str | None) -> None:
-        """Secrets, each masked from now on wherever it stands (from 4 characters on)."""
+        """Add secrets, each masked from now on wherever it stands (from 4 characters on)."""
         self._extend(form for secret in secrets if secret for form in _forms(secret))
 
     def add_named(self, name: str, value: Any) -> None:
-        """A value read from the environment, under the name of its variable: secret, with few exceptions.
+        """Add a value read from the environment under its variable's name: secret, with few exceptions.
 
         Those are numbers, words of less than 8 letters, files, models (a name with ``MODEL``), and what
         of a URL is not its password: masking ``shop`` would spoil every answer that says it. A secret
@@ -72,7 +72,7 @@ class Redactor:
             self.add(text)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
-        """Values whose variables have secret names, whoever uses them; passwords in URLs of any variable."""
+        """Add values whose variables have secret names; passwords in URLs of any variable."""
         for name, value in environ.items():
             if name in _FOLDERS or "\0" in value:
                 continue
@@ -82,7 +82,7 @@ class Redactor:
                 self._extend(form for part in database_passwords(value) for form in _forms(part))
 
     def add_command(self, words: Iterable[str]) -> None:
-        """The secrets on a command line: ``--api-key X``, ``--token=X``, passwords in URLs."""
+        """Add the secrets on a command line: ``--api-key X``, ``--token=X``, passwords in URLs."""
         name = ""
         for word in words:
             option, mark, value = word.partition("=")
@@ -103,14 +103,14 @@ class Redactor:
                 self._state = (known, re.compile("|".join(map(_whole, longest_first))))
 
     def known(self, text: str) -> str:
-        """``text`` with the secrets that are known as ``***``."""
+        """Return ``text`` with the secrets that are known as ``***``."""
         known, pattern = self._state
         if pattern is not None and any(secret in text for secret in known):
             return pattern.sub(MASK, text)
         return text
 
     def text(self, text: str) -> str:
-        """``text`` with every secret as ``***``, known or of a known shape."""
+        """Return ``text`` with every secret as ``***``, known or of a known shape."""
         text = self.known(text)
         if any(hint in text for hint in HINTS):
             for shape, replacement in SHAPES:
@@ -120,7 +120,8 @@ class Redactor:
     __call__ = text
 
     def data(self, value: Any) -> Any:
-        """A structure of dicts, lists and scalars with the secrets in it masked, in the light of their keys.
+        """Return a structure of dicts, lists and scalars with the secrets in it masked,
+        in the light of their keys.
 
         Rows of tables (``{columns, rows}``, lists of dicts) are data: known secrets only. Other objects
         than JSON has are passed through.
@@ -128,19 +129,19 @@ class Redactor:
         return self.masked(value)[0]
 
     def cells(self, value: Any) -> tuple[Any, int]:
-        """The same for data: nothing but known secrets is masked; and how many values were."""
+        """Return the same for data: nothing but known secrets is masked; and how many values were."""
         count: list[str] = []
         return _walk(value, self.known, None, count), len(count)
 
     def masked(self, value: Any) -> tuple[Any, int]:
-        """What :meth:`data` gives, and how many values were masked in it."""
+        """Return what :meth:`data` gives, and how many values were masked in it."""
         if self._clean(value):
             return value, 0
         count: list[str] = []
         return _walk(value, self.text, self.known, count), len(count)
 
     def answer(self, form: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-        """An answer as JSON, masked, and how many values that a verdict hangs on are others now.
+        """Return an answer as JSON, masked, and how many values that a verdict hangs on are others now.
 
         Its data and value are data, what it logged and sent over the wire is not judged.
         """
@@ -158,7 +159,9 @@ class Redactor:
         return made, total
 
     def _clean(self, value: Any) -> bool:
-        """Whether there is nothing to mask; one look at all texts together, which is most often enough."""
+        """Return whether there is nothing to mask; one look at all texts together,
+        which is most often enough.
+        """
         texts: list[str] = []
         if not _collect(value, texts, 0):
             return False
@@ -170,7 +173,7 @@ class Redactor:
 
 
 def _collect(value: Any, texts: list[str], depth: int) -> bool:
-    """Gather every text; false where a key says that what stands under it is secret."""
+    """Return gather every text; false where a key says that what stands under it is secret."""
     if isinstance(value, str):
         texts.append(value)
     elif depth > _DEEP:
@@ -193,7 +196,9 @@ _secret_key = lru_cache(maxsize=4096)(masked_key)
 
 
 def _walk(value: Any, mask: Masker, cells: Masker | None, count: list[str], depth: int = 0) -> Any:
-    """``value`` masked; ``cells`` masks rows of tables (``None``: it is one). ``count`` grows by each."""
+    """Return ``value`` masked; ``cells`` masks rows of tables (``None``:
+    it is one). ``count`` grows by each.
+    """
     if isinstance(value, str):
         made = mask(value)
         if made != value:
@@ -231,7 +236,7 @@ def _walk_mapping(
 
 
 def _is_rows(entries: Any) -> bool:
-    """Whether dicts are the rows of a table: all have the same keys, and their values are scalars."""
+    """Return whether dicts are the rows of a table: all have the same keys, and their values are scalars."""
     if not isinstance(entries, list) or not entries:
         return False
     if all(isinstance(entry, list) for entry in entries):
@@ -249,13 +254,13 @@ def _is_rows(entries: Any) -> bool:
 
 
 def _named_pair(value: Mapping[Any, Any]) -> bool:
-    """``{"name": "Authorization", "value": "Bearer x"}``, as logs of requests have it."""
+    """Return ``{"name": "Authorization", "value": "Bearer x"}``, as logs of requests have it."""
     name = value.get("name", value.get("key", value.get("Name")))
     return ("value" in value or "Value" in value) and isinstance(name, str) and _secret_key(name)
 
 
 def _listed_pair(value: Any) -> bool:
-    """``["Authorization", "Bearer x"]``."""
+    """Return ``["Authorization", "Bearer x"]``."""
     return (
         len(value) == 2
         and isinstance(value[0], str)
@@ -267,7 +272,9 @@ def _listed_pair(value: Any) -> bool:
 
 
 def _maskable(entry: Any) -> bool:
-    """What stands under a secret key and may be one: not a switch, not a null, not a mask, not a count."""
+    """Return what stands under a secret key and may be one: not a switch, not a null, not a mask,
+    not a count.
+    """
     if isinstance(entry, str):
         return bool(entry) and entry != MASK
     if isinstance(entry, bool) or entry is None:
@@ -276,7 +283,9 @@ def _maskable(entry: Any) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The secret as it may be written: as is, in JSON (also inside JSON), in a URL, in repr, encoded."""
+    """Yield the secret as it may be written: as is, in JSON (also inside JSON), in a URL, in repr,
+    encoded.
+    """
     if len(secret.strip()) < 4:
         return
     yield from _escaped(secret)
@@ -298,7 +307,9 @@ def _escaped(secret: str) -> set[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """What base64 shows of ``data`` for sure, wherever it begins in what was encoded (``user:password``)."""
+    """Yield what base64 shows of ``data`` for sure, wherever it begins in what was encoded
+    (``user:password``).
+    """
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(data).decode()
         yield whole
@@ -311,7 +322,9 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _whole(secret: str) -> str:
-    """Short secrets and plain words count only as whole words: 'shop' is not masked inside 'workshop'."""
+    """Return short secrets and plain words count only as whole words:
+    'shop' is not masked inside 'workshop'.
+    """
     body = re.escape(secret)
     return rf"(?<!\w){body}(?!\w)" if len(secret) < 8 or secret.isalpha() else body
 

@@ -20,7 +20,7 @@ NULL_WORDS = frozenset({"null", "none", "nan", "n/a", "na", "nil", "<na>", "nat"
 
 
 def is_null(value: Any) -> bool:
-    """NULL in any driver's clothes: None, NaN (equal to NULL by the contract), NaT, NA."""
+    """Return NULL in any driver's clothes: None, NaN (equal to NULL by the contract), NaT, NA."""
     if value is None:
         return True
     kind = type(value)
@@ -38,7 +38,7 @@ def is_null(value: Any) -> bool:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a value is a floating NaN: NULL to the comparison, but not to the ``null_vs_`` words."""
+    """Return whether a value is a floating NaN: NULL to the comparison, but not to the ``null_vs_`` words."""
     if isinstance(value, float):
         return bool(value != value)
     return isinstance(value, Decimal) and value.is_nan()
@@ -53,7 +53,7 @@ _PLAIN = frozenset(
 
 
 def plain(value: Any) -> Any:
-    """What any value of a driver or a library means, as one of Python's own types; never raises.
+    """Return what any value of a driver or a library means, as one of Python's own types; never raises.
 
     The reference's and the answer's values all pass here, so the same object means the same on both
     sides. Containers are made lists and dicts, their items are left as they are. What has no other
@@ -121,7 +121,7 @@ def _meaning(value: Any, kind: type) -> Any:
 
 
 def _by_base(value: Any) -> Any:
-    """Subclasses of Python's own types as what they are derived from; ``...``: it is none."""
+    """Return subclasses of Python's own types as what they are derived from; ``...``: it is none."""
     if isinstance(value, enum.Enum):
         inner = value.value
         return inner if type(inner) in (bool, int, float, str, Decimal) else value.name
@@ -163,7 +163,7 @@ _BASES: tuple[tuple[Any, Any], ...] = (
 
 
 def _by_shape(value: Any) -> Any:
-    """Ranges, durations, rows and containers, told by what they offer; ``...``: none of them."""
+    """Return ranges, durations, rows and containers, known by what they offer; ``...``: none of them."""
     if _is_range(value):
         return _range_text(value)
     if hasattr(value, "months") and hasattr(value, "days"):
@@ -180,13 +180,13 @@ def _by_shape(value: Any) -> Any:
 
 
 def _several(items: list[Any]) -> Any:
-    """A list; the ranges of a Postgres multirange as the text the server writes."""
+    """Return a list; the ranges of a Postgres multirange as the text the server writes."""
     ranges = bool(items) and all(_is_range(item) for item in items)
     return "{" + ",".join(map(_range_text, items)) + "}" if ranges else items
 
 
 def record_of(value: Any) -> dict[Any, Any] | None:
-    """The fields of a row or record; ``None``: it is none.
+    """Return the fields of a row or record; ``None``: it is none.
 
     Mappings, rows of SQLAlchemy, sqlite3, Spark, BigQuery and Snowflake, namedtuples, dataclasses,
     pydantic models.
@@ -209,14 +209,14 @@ def record_of(value: Any) -> dict[Any, Any] | None:
 
 
 def _is_range(value: Any) -> bool:
-    """A range of psycopg, psycopg2, asyncpg or SQLAlchemy."""
+    """Return a range of psycopg, psycopg2, asyncpg or SQLAlchemy."""
     if not (hasattr(value, "lower") and hasattr(value, "upper")) or isinstance(value, (str, bytes)):
         return False
     return any(hasattr(value, name) for name in ("lower_inc", "bounds"))
 
 
 def _range_text(value: Any) -> str:
-    """A range as Postgres writes it: ``[2024-01-01,2024-02-01)``, ``empty``."""
+    """Return a range as Postgres writes it: ``[2024-01-01,2024-02-01)``, ``empty``."""
     if any(getattr(value, name, None) is True for name in ("isempty", "empty")):
         return "empty"
     bounds = getattr(value, "bounds", None)
@@ -233,7 +233,7 @@ def _bound_text(end: Any) -> str:
 
 
 def _duration_text(value: Any) -> str:
-    """Months, days and what is smaller, of Arrow, dateutil and others, as an ISO 8601 duration."""
+    """Return months, days and what is smaller, of Arrow, dateutil and others, as an ISO 8601 duration."""
     parts = {name: int(getattr(value, name, 0)) for name in ("years", *_NANOS)}
     nanos = sum(parts[name] * size for name, size in _NANOS.items())
     return duration_text(parts["years"] * 12 + int(value.months), int(value.days), nanos)
@@ -268,7 +268,7 @@ def _numpy_value(value: Any, kind: type) -> Any:
 
 
 def _numpy_moment(value: Any) -> Any:
-    """A NumPy datetime: a date where its unit is the day or longer; NaT is None."""
+    """Return a NumPy datetime: a date where its unit is the day or longer; NaT is None."""
     import numpy
 
     unit, count = numpy.datetime_data(value.dtype)
@@ -297,7 +297,7 @@ def _pandas_value(value: Any, kind: type) -> Any:
 
 
 def _several_of(value: Any) -> Any:
-    """The items of a Series, an Index or an Arrow array, the records of a frame."""
+    """Return the items of a Series, an Index or an Arrow array, the records of a frame."""
     for method in ("to_pylist", "to_list", "tolist"):
         if callable(make := getattr(value, method, None)):
             return list(make())
@@ -312,7 +312,7 @@ def _arrow_object(value: Any, kind: type) -> Any:
     if hasattr(value, "as_py"):
         found = arrow_value(value)
         return found if type(found) in _PLAIN else plain(found)
-    # a MonthDayNano is no array; it is told by its shape
+    # a MonthDayNano is not an array; it is known by its shape
     return ... if isinstance(value, tuple) else arrow_values(value) if hasattr(value, "to_pylist") else ...
 
 

@@ -1,4 +1,4 @@
-"""What a secret looks like where nobody knows it: names that hold one, and texts of a known shape.
+"""What an unknown secret looks like: names that hold one, and texts of a known shape.
 
 Every repetition is possessive or bounded: texts of models and tools come through here.
 """
@@ -41,7 +41,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def masked_key(key: object) -> bool:
-    """Whether what stands under ``key`` is masked whole: ``dbPassword``, ``X-Api-Key``, ``access_token``."""
+    """Return whether what stands under ``key`` is masked whole:
+    ``dbPassword``, ``X-Api-Key``, ``access_token``.
+    """
     if not isinstance(key, str) or not 3 <= len(key) <= 60:
         return False
     words = re.split(r"[-_.\s]", _CAMEL.sub("_", key))
@@ -191,7 +193,7 @@ HINTS = (
 
 
 def database_passwords(url: str) -> Iterator[str]:
-    """The password of a URL as SQLAlchemy parses it (to the first ``@``), and to the last ``@``.
+    """Yield the password of a URL as SQLAlchemy parses it (to the first ``@``), and to the last ``@``.
 
     A password may hold ``/`` there; one with an ``@`` in it should have been written ``%40``.
     """

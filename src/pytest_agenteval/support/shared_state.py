@@ -26,7 +26,9 @@ class SharedState:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[dict[str, Any]]:
-        """The state for this caller alone; what is changed in it is kept, also when the block raises."""
+        """Provide the state for this caller alone; what is changed in it is kept,
+        also when the block raises.
+        """
         if self._path is None:
             with self._lock:
                 yield self._memory

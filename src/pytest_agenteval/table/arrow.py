@@ -22,14 +22,14 @@ from pytest_agenteval.table.moments import (
 
 
 def arrow_values(data: Any) -> list[Any]:
-    """An Arrow array as Python values; a date or timestamp that Python has no value for as text."""
+    """Return an Arrow array as Python values; a date or timestamp that Python has no value for as text."""
     if _steady(data.type) or within_python(data):
         return list(data.to_pylist())
     return [arrow_value(scalar) for scalar in data]
 
 
 def arrow_value(scalar: Any) -> Any:
-    """An Arrow scalar as a Python value, at any depth; see :func:`arrow_values`."""
+    """Return an Arrow scalar as a Python value, at any depth; see :func:`arrow_values`."""
     import pyarrow.types as arrow
 
     kind = scalar.type
@@ -48,7 +48,7 @@ def _never(_: Any) -> bool:
 
 
 def _steady(kind: Any) -> bool:
-    """Whether ``to_pylist`` gives every value of this type as it is."""
+    """Return whether ``to_pylist`` gives every value of this type as it is."""
     import pyarrow.types as arrow
 
     if arrow.is_temporal(kind) or arrow.is_dictionary(kind) or arrow.is_run_end_encoded(kind):
@@ -59,7 +59,7 @@ def _steady(kind: Any) -> bool:
 
 
 def within_python(data: Any) -> bool:
-    """Whether every date, time or timestamp of a column is one that Python has, to the microsecond."""
+    """Return whether every date, time or timestamp of a column is one that Python has, to the microsecond."""
     import pyarrow
     import pyarrow.types as arrow
 
@@ -153,7 +153,7 @@ _READERS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 
 
 def _extension_value(kind: Any, scalar: Any) -> Any:
-    """The value of an extension type that is known here; else that of its storage."""
+    """Return the value of an extension type that is known here; else that of its storage."""
     stored = arrow_value(scalar.value)
     read = _EXTENSIONS.get(_extension_name(kind))
     return stored if read is None else read(stored, _described(kind))
@@ -166,7 +166,7 @@ def _extension_name(kind: Any) -> str:
 
 
 def _described(kind: Any) -> Mapping[str, Any]:
-    """What an extension type says about itself (``{}``: nothing)."""
+    """Return what an extension type says about itself (``{}``: nothing)."""
     try:
         found = json.loads(kind.__arrow_ext_serialize__())
     except (AttributeError, ValueError, TypeError):
@@ -196,19 +196,23 @@ def _bit(stored: bytes, _: Mapping[str, Any]) -> str:
 
 
 def bit_text(stored: bytes) -> str:
-    """The digits of DuckDB's BIT: the first byte says how many bits of the second are padding."""
+    """Return the digits of DuckDB's BIT: the first byte says how many bits of the second are padding."""
     return "".join(f"{byte:08b}" for byte in stored[1:])[stored[0] :]
 
 
 def _bignum(stored: bytes, _: Mapping[str, Any]) -> int:
-    """DuckDB's BIGNUM: three bytes of sign and length, then the digits; all inverted where negative."""
+    """Return DuckDB's BIGNUM: three bytes of sign and length, then the digits;
+    all inverted where negative.
+    """
     if stored[0] & 0x80:
         return int.from_bytes(stored[3:], "big")
     return -int.from_bytes(bytes(255 - byte for byte in stored[3:]), "big")
 
 
 def _time_with_zone(stored: bytes, _: Mapping[str, Any]) -> str:
-    """DuckDB's TIMETZ: microseconds in 40 bits above 24 bits that count the offset down from +15:59:59."""
+    """Return DuckDB's TIMETZ: microseconds in 40 bits above 24 bits that count the offset down from
+    +15:59:59.
+    """
     bits = int.from_bytes(stored, "little")
     offset = 15 * 3600 + 59 * 60 + 59 - (bits & 0xFFFFFF)
     hours, rest = divmod(abs(offset), 3600)
@@ -233,7 +237,8 @@ _EXTENSIONS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
 
 
 def standard_array(data: Any) -> Any:
-    """The column as an array of Arrow's basic types, or as a list of Python values where there is none.
+    """Return the column as an array of Arrow's basic types, or as a list of Python values where there is
+    none.
 
     Encodings (dictionary, run ends, views) and 32 and 64 bit decimals become what they stand for;
     extension types and what is nested over any of these become Python values.
@@ -260,7 +265,7 @@ def _decoded(pyarrow: Any, data: Any) -> Any:
 
 
 def _plain_type(pyarrow: Any, kind: Any) -> Any:
-    """The basic type of a flat one that others cannot handle; ``None``: there is none."""
+    """Return the basic type of a flat one that others cannot handle; ``None``: there is none."""
     import pyarrow.types as arrow
 
     if getattr(arrow, "is_string_view", _never)(kind):
@@ -279,7 +284,7 @@ def _short_decimal(kind: Any) -> bool:
 
 
 def _exotic(kind: Any) -> bool:
-    """Whether a type, or one inside it, is not one of those that every reader knows."""
+    """Return whether a type, or one inside it, is not one of those that every reader knows."""
     import pyarrow.types as arrow
 
     if arrow.is_nested(kind) and not arrow.is_run_end_encoded(kind):
@@ -298,7 +303,7 @@ def _exotic(kind: Any) -> bool:
 
 
 def column_values(field: Any, data: Any) -> Any:
-    """A column of an Arrow table: its array, by what its type, or the note at its field, says it is.
+    """Return a column of an Arrow table: its array, by what its type, or the note at its field, says it is.
 
     Where an extension type is not registered in this process, Arrow gives its storage and a note.
     """
@@ -315,7 +320,7 @@ def column_values(field: Any, data: Any) -> Any:
 
 
 def sql_type(kind: Any) -> str | None:
-    """The SQL name of an Arrow type (``None`` where there is no plain one)."""
+    """Return the SQL name of an Arrow type (``None`` where there is no plain one)."""
     import pyarrow.types as arrow
 
     if arrow.is_dictionary(kind) or arrow.is_run_end_encoded(kind):
@@ -346,7 +351,7 @@ _SQL_TYPES = {
 
 
 def is_unnamed_index(name: str) -> bool:
-    """Whether a column is the index without a name that pandas left in an Arrow table."""
+    """Return whether a column is the index without a name that pandas left in an Arrow table."""
     return name.startswith("__index_level_") and name.endswith("__")
 
 
@@ -354,5 +359,5 @@ _LOST = re.compile(r"\b(TIME WITH TIME ZONE|TIMETZ|TIME|TIME_NS|BIT|UHUGEINT|VAR
 
 
 def lost_in_arrow(duckdb_type: str) -> bool:
-    """Whether DuckDB's Arrow form of a type loses something: offsets, 24:00:00, a BIT's length."""
+    """Return whether DuckDB's Arrow form of a type loses something: offsets, 24:00:00, a BIT's length."""
     return bool(_LOST.search(re.sub(r"TIMESTAMP[A-Z_]* WITH TIME ZONE", "", duckdb_type)))

@@ -15,7 +15,7 @@ PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def moment_of_days(days: int) -> datetime.date | str:
-    """The date of a day counted from 1970; +-(2**31 - 1) is infinity, as in DuckDB and Postgres."""
+    """Return the date of a day counted from 1970; +-(2**31 - 1) is infinity, as in DuckDB and Postgres."""
     if abs(days) >= 2**31 - 1:
         return "infinity" if days > 0 else "-infinity"
     ordinal = days + EPOCH_ORDINAL
@@ -23,7 +23,7 @@ def moment_of_days(days: int) -> datetime.date | str:
 
 
 def moment_of_ticks(ticks: int, unit: str, zoned: bool = False) -> datetime.datetime | str:
-    """The timestamp of a count of ``unit`` (s, ms, us, ns) from 1970; +-(2**63 - 1) is infinity.
+    """Return the timestamp of a count of ``unit`` (s, ms, us, ns) from 1970; +-(2**63 - 1) is infinity.
 
     ``zoned``: a moment in UTC. Fractions beyond the microsecond are cut off.
     """
@@ -38,7 +38,7 @@ def moment_of_ticks(ticks: int, unit: str, zoned: bool = False) -> datetime.date
 
 
 def duration_text(months: int, days: int, nanos: int) -> str:
-    """A duration as ISO 8601 writes it: ``P14M3DT1.5S``; months, days and the rest are not mixed."""
+    """Return a duration as ISO 8601 writes it: ``P14M3DT1.5S``; months, days and the rest are not mixed."""
     sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
     seconds, fraction = divmod(rest, 1_000_000_000)
     digits = f".{fraction:09d}".rstrip("0") if fraction else ""
@@ -46,14 +46,14 @@ def duration_text(months: int, days: int, nanos: int) -> str:
 
 
 def clock_text(micros: int) -> str:
-    """``HH:MM:SS[.f]`` of microseconds since midnight; 24:00:00 is one."""
+    """Return ``HH:MM:SS[.f]`` of microseconds since midnight; 24:00:00 is one."""
     seconds, rest = divmod(micros, 1_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return text + f".{rest:06d}".rstrip("0") if rest else text
 
 
 def _day_text(days: int) -> str:
-    """The proleptic Gregorian date, years before 1 with ``(BC)``."""
+    """Return the proleptic Gregorian date, years before 1 with ``(BC)``."""
     # from 0000-03-01, so that the leap day ends a year: http://howardhinnant.github.io/date_algorithms.html
     era, day = divmod(days + 719_468, 146_097)
     year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365

@@ -12,7 +12,7 @@ _OWN = ("period", "interval", "sparse")
 
 
 def pandas_columns(frame: Any) -> Iterator[tuple[str, Any, str | None]]:
-    """(name, values, SQL type) of each named index level and of each column; NULL is ``None``."""
+    """Yield (name, values, SQL type) of each named index level and of each column; NULL is ``None``."""
     for level in range(frame.index.nlevels):
         name = frame.index.names[level]
         if name is not None:
@@ -22,7 +22,7 @@ def pandas_columns(frame: Any) -> Iterator[tuple[str, Any, str | None]]:
 
 
 def _name(name: Any) -> str:
-    """A column's name; of several levels those that say something, joined."""
+    """Return a column's name; of several levels those that say something, joined."""
     if isinstance(name, tuple):
         return "_".join(str(part) for part in name if str(part) != "")
     return str(name)
@@ -48,5 +48,5 @@ def _column(series: Any) -> tuple[Any, str | None]:
 
 
 def _texts(cells: list[Any]) -> bool:
-    """Whether a column of objects holds texts alone, as pandas before 3 kept them."""
+    """Return whether a column of objects holds texts alone, as pandas before 3 kept them."""
     return all(type(cell) is str or cell is None or (type(cell) is float and cell != cell) for cell in cells)

@@ -48,7 +48,7 @@ class Table:
         return [column.type for column in self.columns]
 
     def column(self, index: int) -> list[Any]:
-        """Column ``index`` as a list of ``row_count`` Python values."""
+        """Return column ``index`` as a list of ``row_count`` Python values."""
         data = self.values[index]
         if isinstance(data, list):
             return data
@@ -57,13 +57,13 @@ class Table:
         return list(data.tolist()) if hasattr(data, "tolist") else list(data)
 
     def head(self, count: int) -> Table:
-        """The first ``count`` rows."""
+        """Return the first ``count`` rows."""
         if count >= self.row_count:
             return self
         return Table(self.columns, tuple(data[:count] for data in self.values), count)
 
     def take(self, rows: Sequence[int]) -> Table:
-        """The given rows, in that order; what is no array becomes a list of Python values."""
+        """Return the given rows, in that order; what is not an array becomes a list of Python values."""
         values: list[Any] = []
         for data in self.values:
             if hasattr(data, "take") and not isinstance(data, list):
@@ -73,14 +73,14 @@ class Table:
         return Table(self.columns, tuple(values), len(rows))
 
     def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """The rows as tuples, at most ``limit`` of them; made at the edges only."""
+        """Return the rows as tuples, at most ``limit`` of them; made at the edges only."""
         table = self if limit is None else self.head(limit)
         if not table.columns:
             return islice(iter(() for _ in range(table.row_count)), limit)
         return zip(*(table.column(i) for i in range(len(table.columns))), strict=True)
 
     def records(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The rows as dicts, at most ``limit``; of a repeated name the last value wins."""
+        """Return the rows as dicts, at most ``limit``; of a repeated name the last value wins."""
         names = self.names
         return [dict(zip(names, row, strict=True)) for row in self.rows(limit)]
 
@@ -91,7 +91,7 @@ class Table:
         rows: Iterable[Sequence[Any]],
         types: Sequence[str | None] | None = None,
     ) -> Table:
-        """A table of ``rows``, each as long as ``names`` (else ``ValueError``)."""
+        """Return a table of ``rows``, each as long as ``names`` (else ``ValueError``)."""
         columns = tuple(
             Column(str(name), kind) for name, kind in zip(names, types or [None] * len(names), strict=True)
         )
@@ -106,7 +106,7 @@ class Table:
     def from_records(
         cls, records: Iterable[Mapping[str, Any]], types: Mapping[str, str] | None = None
     ) -> Table:
-        """A table of dicts: columns in first-seen order, a key a row lacks is NULL there."""
+        """Return a table of dicts: columns in first-seen order, a key a row lacks is NULL there."""
         kept = list(records)
         names = _first_seen(kept)
         known = types or {}
@@ -116,10 +116,10 @@ class Table:
 
     @classmethod
     def from_arrow(cls, table: Any) -> Table:
-        """A table over a ``pyarrow.Table``; arrays of basic types are kept as they are.
+        """Return a table over a ``pyarrow.Table``; arrays of basic types are kept as they are.
 
         Encodings are undone and extension types give what they mean (:func:`standard_array`). The index
-        without a name that pandas adds is no column.
+        without a name that pandas adds is not a column.
         """
         fields = [
             (field, data)
@@ -131,7 +131,7 @@ class Table:
 
     @classmethod
     def from_pandas(cls, frame: Any) -> Table:
-        """A table of a ``pandas.DataFrame``; NaN and NA are NULL.
+        """Return a table of a ``pandas.DataFrame``; NaN and NA are NULL.
 
         Levels of the index that have a name are columns, before the others; an index without a name is
         left out. Columns that Arrow cannot hold (mixed objects, lists, periods) stay lists of the
@@ -145,7 +145,7 @@ class Table:
 
     @classmethod
     def from_duckdb(cls, relation: Any) -> Table:
-        """A table of a DuckDB relation, with DuckDB's own type names.
+        """Return a table of a DuckDB relation, with DuckDB's own type names.
 
         Fetched as Arrow; by rows where Arrow would lose what a type holds (the offset of a TIMETZ).
         """
@@ -161,13 +161,13 @@ class Table:
 
     @classmethod
     def from_cursor(cls, cursor: Any, types: Sequence[str | None] | None = None) -> Table:
-        """A table of all rows a DB-API cursor still holds, names from its ``description``."""
+        """Return a table of all rows a DB-API cursor still holds, names from its ``description``."""
         names = [str(entry[0]) for entry in cursor.description]
         return cls.from_rows(names, [tuple(row) for row in cursor.fetchall()], types)
 
 
 def _first_seen(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All keys in the order in which they are first met; rows mostly repeat the keys of the first."""
+    """Return all keys in the order in which they are first met; rows mostly repeat the keys of the first."""
     names: dict[str, None] = {}
     for record in records:
         if record.keys() != names.keys():

@@ -1,4 +1,4 @@
-"""Where made-up rows are tried: DuckDB or SQLite in memory, locked, holding nothing of the user's."""
+"""Where made-up rows are tried: DuckDB or SQLite in memory, locked, without any of the user data."""
 
 from __future__ import annotations
 

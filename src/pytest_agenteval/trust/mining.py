@@ -33,17 +33,17 @@ LARGE_ROWS = 300_000
 
 
 def is_number(kind: str) -> bool:
-    """Whether a column type is numeric."""
+    """Return whether a column type is numeric."""
     return bool(_NUMBER.search(kind)) and "INTERVAL" not in kind.upper() and "[" not in kind
 
 
 def is_text(kind: str) -> bool:
-    """Whether a column type is text."""
+    """Return whether a column type is text."""
     return bool(_TEXT.search(kind)) and "[" not in kind
 
 
 def is_time(kind: str) -> bool:
-    """Whether a column type is a date, a time or a timestamp."""
+    """Return whether a column type is a date, a time or a timestamp."""
     return bool(_TIME.search(kind)) and "[" not in kind
 
 
@@ -232,7 +232,7 @@ def _keys(
 def _only_refers(
     key: tuple[str, tuple[str, ...]], references: set[ForeignKey], catalog: Catalog, rows: Mapping[str, int]
 ) -> bool:
-    """Whether a unique column names another table's key: it is a reference there, not a key here."""
+    """Return whether a unique column names another table's key: it is a reference there, not a key here."""
     table, columns = key
     if len(columns) != 1 or rows.get(table, 0) >= SURE_ROWS:
         return False
@@ -280,7 +280,9 @@ def _comparable(one: str, two: str) -> bool:
 
 
 def _named_after(child: TableInfo, column: str, parent: TableInfo, key: str, own: bool) -> bool:
-    """Whether a column's name says that it holds the key of ``parent``; ``own``: it is the child's key."""
+    """Return whether a column's name says that it holds the key of ``parent``;
+    ``own``: it is the child's key.
+    """
     if own and column in ("id", "key"):
         return False
     if column == key:

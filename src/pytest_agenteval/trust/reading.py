@@ -76,7 +76,7 @@ class Condition:
     """A condition on one column of one use of a table.
 
     ``sql``: the condition with the column written ``v``, in the dialect. ``required``: it stands in WHERE
-    or ON and must hold; others (CASE WHEN, FILTER) only tell rows apart.
+    or ON and must hold; others (CASE WHEN, FILTER) only distinguish rows.
     """
 
     spot: Spot
@@ -498,7 +498,7 @@ class StatementReader:
 
 
 def _outer(node: Any) -> bool:
-    """Whether a source is joined so that it may have no row."""
+    """Return whether a source is joined so that it may have no row."""
     join = node.parent if node is not None else None
     return isinstance(join, exp.Join) and (
         join.side in ("LEFT", "RIGHT", "FULL") or join.kind in ("SEMI", "ANTI")

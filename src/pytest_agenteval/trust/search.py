@@ -181,13 +181,15 @@ class PairSearch:
         return compare(one, two, self.options).matched
 
     def _differ(self, rows: Rows) -> bool:
-        """Whether the two statements differ on the rows as they stand."""
+        """Return whether the two statements differ on the rows as they stand."""
         self.engine.load(rows)
         reference, other = (self.engine.run(query.sql) for query in self.queries)
         return not self._same(reference, other)
 
     def _proved(self, rows: Rows) -> bool:
-        """Whether the difference is one whatever the order of the rows, and no tie decides the reference."""
+        """Return whether the difference is one whatever the order of the rows,
+        and no tie decides the reference.
+        """
         try:
             return bool(self._kind(rows))
         except TrialError:

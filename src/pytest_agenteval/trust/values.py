@@ -154,7 +154,7 @@ def as_time(value: Any, column: ColumnInfo) -> Any:
 
 
 def holds_days(column: ColumnInfo) -> bool:
-    """Whether a column holds dates without a time of day."""
+    """Return whether a column holds dates without a time of day."""
     return column.type.upper() == "DATE"
 
 

@@ -58,7 +58,7 @@ class Viewer:
     environment: Environment
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """A template as a response."""
+        """Return a template as a response."""
         text = self.environment.get_template(template).render(
             **page_values(),
             static=False,
@@ -70,11 +70,11 @@ class Viewer:
         return HTMLResponse(text, status)
 
     def message(self, status: int, title: str, text: str, refresh: int = 0) -> HTMLResponse:
-        """A page that says one thing."""
+        """Return a page that says one thing."""
         return self.page("message.html", status, title=title, text=text, refresh=refresh)
 
     def listed(self, run_id: str) -> ListedRun:
-        """The run of that id. Raises ``HTTPException`` 404: only what is listed can be opened."""
+        """Return the run of that id. Raises ``HTTPException`` 404: only what is listed can be opened."""
         found = self.library.listing().get(run_id)
         if found is None:
             raise HTTPException(404, f"There is no run {run_id!r} in this folder.")
@@ -90,7 +90,7 @@ class _Waiting(Exception):
 
 
 def make_app(folder: Path, root: Path, access: Access) -> Guard:
-    """The ASGI application for the results in ``folder``, every request guarded by ``access``."""
+    """Return the ASGI application for the results in ``folder``, every request guarded by ``access``."""
     viewer = Viewer(Library(folder), root, access, make_environment())
     pages: list[tuple[str, Callable[[Viewer, Request], Response]]] = [
         ("/", runs_page),
@@ -118,7 +118,7 @@ def make_app(folder: Path, root: Path, access: Access) -> Guard:
 
 
 def _page(viewer: Viewer, make: Callable[[Viewer, Request], Response]) -> Callable[[Request], Any]:
-    """A page made in a thread: reading files must not hold up other pages."""
+    """Return a page made in a thread: reading files must not hold up other pages."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -164,7 +164,7 @@ def _document(viewer: Viewer, listed: ListedRun) -> Document:
 
 
 def runs_page(viewer: Viewer, request: Request) -> Response:
-    """The list of runs, with trends."""
+    """Show the list of runs, with trends."""
     query = request.query_params.get("q", "")[:200]
     every = run_lines(viewer.library)
     lines = [line for line in every if all(word in line.text for word in query.casefold().split())]
@@ -186,7 +186,7 @@ def runs_page(viewer: Viewer, request: Request) -> Response:
 
 
 def run_page(viewer: Viewer, request: Request) -> Response:
-    """One run."""
+    """Return one run."""
     listed = viewer.listed(request.path_params["run"])
     document = _document(viewer, listed)
     every = list(viewer.library.listing())
@@ -204,7 +204,7 @@ def run_page(viewer: Viewer, request: Request) -> Response:
 
 
 def _readable(viewer: Viewer, ids: Sequence[str]) -> str | None:
-    """The first run that can be compared with, among the next few."""
+    """Return the first run that can be compared with, among the next few."""
     listing = viewer.library.listing()
     for run_id in ids[:5]:
         try:
@@ -216,7 +216,7 @@ def _readable(viewer: Viewer, ids: Sequence[str]) -> str | None:
 
 
 def attempt_page(viewer: Viewer, request: Request) -> Response:
-    """One attempt."""
+    """Return one attempt."""
     listed, document, number, row = _attempt(viewer, request)
     query = PageQuery.read(request.query_params)
     view = run_view(listed.id, document, query)
@@ -247,7 +247,7 @@ def attempt_page(viewer: Viewer, request: Request) -> Response:
 
 
 def _shown_place(viewer: Viewer, saved: str | None) -> str | None:
-    """The file that was just saved, when the address names one that is there."""
+    """Return the file that was just saved, when the address names one that is there."""
     if not saved:
         return None
     place = (viewer.root / saved).resolve()
@@ -269,14 +269,14 @@ def _attempt(viewer: Viewer, request: Request) -> tuple[ListedRun, Document, int
 
 
 def attempt_file(viewer: Viewer, request: Request) -> Response:
-    """An attempt's entry as JSON."""
+    """Return an attempt's entry as JSON."""
     listed, document, number, _ = _attempt(viewer, request)
     body = json.dumps(document.entry(number - 1), indent=1, ensure_ascii=True, default=str)
     return Response(body, media_type="application/json", headers=_attachment(f"{listed.id}_{number}.json"))
 
 
 def results_file(viewer: Viewer, request: Request) -> Response:
-    """The results file, to download."""
+    """Return the results file, to download."""
     listed = viewer.listed(request.path_params["run"])
     if listed.unfinished:
         raise HTTPException(404, "This run is not finished; it has no results file yet.")
@@ -289,7 +289,7 @@ def results_file(viewer: Viewer, request: Request) -> Response:
 
 
 def report_file(viewer: Viewer, request: Request) -> Response:
-    """The one-file report, to download: its own styles and scripts have no place in this site."""
+    """Return the one-file report, to download: its own styles and scripts have no place in this site."""
     listed = viewer.listed(request.path_params["run"])
     document = _document(viewer, listed)
     parts = (part.encode() for part in report_parts(document, listed.id))
@@ -303,7 +303,7 @@ def _attachment(name: str) -> dict[str, str]:
 
 
 def compare_page(viewer: Viewer, request: Request) -> Response:
-    """Two runs side by side."""
+    """Return two runs side by side."""
     ids = [request.query_params.get(name, "") for name in ("old", "new")]
     if not all(ids):
         raise HTTPException(404, "Choose two runs to compare, in the list of runs.")
@@ -315,7 +315,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
 
 
 def history_page(viewer: Viewer, request: Request) -> Response:
-    """One case over runs."""
+    """Show one case over runs."""
     path, name = (request.query_params.get(key, "") for key in ("path", "name"))
     it = history_of(viewer.library, path, name)
     if not it.moments and not it.waiting:
@@ -325,7 +325,7 @@ def history_page(viewer: Viewer, request: Request) -> Response:
 
 
 def static_file(viewer: Viewer, request: Request) -> Response:
-    """A style sheet or script."""
+    """Return a style sheet or script."""
     name = request.path_params["name"]
     if name not in STATIC:
         raise HTTPException(404, "There is no such file.")

@@ -90,7 +90,7 @@ class Library:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def listing(self) -> dict[str, ListedRun]:
-        """Runs by id, newest first. Links, hidden files and other names are not there.
+        """Return runs by id, newest first. Links, hidden files and other names are not there.
 
         Of a run that has both a document and journals (it was resumed, or did not end well) the one
         written last counts.
@@ -106,7 +106,9 @@ class Library:
         return dict(sorted(found.items(), key=lambda item: _age(item[1]), reverse=True))
 
     def header(self, listed: ListedRun, wait: float = PATIENCE) -> Mapping[str, Any] | ReadFile:
-        """The totals of a run, without its attempts where the file says them. Raises ``ResultsError``."""
+        """Return the totals of a run, without its attempts where the file says them. Raises
+        ``ResultsError``.
+        """
         with self._lock:
             known = self._headers.get(listed.id)
         if known is not None and known[0] == listed.stamp:
@@ -124,7 +126,8 @@ class Library:
         return header
 
     def open(self, listed: ListedRun, wait: float = PATIENCE) -> Document | ReadFile:
-        """The run's document, with a person's verdicts; ``ReadFile`` where that takes longer than ``wait`` s.
+        """Return the run's document, with a person's verdicts;
+        ``ReadFile`` where that takes longer than ``wait`` s.
 
         Raises ``ResultsError`` for what cannot be read.
         """
@@ -203,11 +206,11 @@ def _overridden(path: Path) -> tuple[int, int]:
 
 
 def _age(listed: ListedRun) -> tuple[str, int]:
-    """Runs are named by the second they began in; other names follow, newest first."""
+    """Order runs by the second in their name; other names follow, newest first."""
     name = listed.id.removeprefix("results_")
     return (name if name[:8].isdigit() else "", listed.stamp[0])
 
 
 def unreadable(error: Exception) -> str:
-    """Why a run cannot be shown."""
+    """Return why a run cannot be shown."""
     return str(error) if isinstance(error, ResultsError) else f"{type(error).__name__}: {error}"

@@ -67,7 +67,7 @@ class RunLine:
 
 
 def run_lines(library: Library, wait: float = 0.5) -> list[RunLine]:
-    """Every run in the folder, newest first; one that cannot be read says why."""
+    """Return every run in the folder, newest first; one that cannot be read says why."""
     lines = []
     for listed in library.listing().values():
         try:
@@ -84,7 +84,7 @@ def run_lines(library: Library, wait: float = 0.5) -> list[RunLine]:
 
 
 def trends(lines: Sequence[RunLine]) -> list[tuple[str, str, Markup]]:
-    """(what, newest value, line) of pass rate and cost over the runs, oldest first."""
+    """Return (what, newest value, line) of pass rate and cost over the runs, oldest first."""
     done = [line for line in reversed(lines) if line.header is not None and not line.listed.unfinished][
         -TREND:
     ]
@@ -196,7 +196,7 @@ class History:
     waiting: int
 
     def steadiness(self, model: str) -> tuple[int, int, int, int]:
-        """(passed, judged attempts, flaky runs, flips of the verdict between runs) with a model."""
+        """Return (passed, judged attempts, flaky runs, flips of the verdict between runs) with a model."""
         lines = [moment.lines[model] for moment in self.moments if model in moment.lines]
         passed = sum(line.case.counts[0] for line in lines)
         judged = sum(line.case.counts[1] for line in lines)
@@ -205,7 +205,7 @@ class History:
         return passed, judged, sum(line.case.flaky for line in lines), flips
 
     def trend(self, model: str) -> Markup:
-        """The success rate of a model over the runs, oldest first."""
+        """Return the success rate of a model over the runs, oldest first."""
         rates: list[float | None] = []
         labels = []
         for moment in reversed(self.moments):
@@ -217,7 +217,7 @@ class History:
 
 
 def history_of(library: Library, path: str, name: str) -> History:
-    """A case through all runs of the folder; a file without paths is matched by name."""
+    """Return a case through all runs of the folder; a file without paths is matched by name."""
     moments: list[Moment] = []
     waiting = 0
     for listed in library.listing().values():

@@ -30,12 +30,12 @@ LARGEST_FORM = 256 * 1024
 
 
 def new_token() -> str:
-    """A token nobody guesses."""
+    """Return a random access token."""
     return secrets.token_urlsafe(24)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a ``--host`` is reached from this machine only."""
+    """Return whether a ``--host`` is reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -59,7 +59,7 @@ class Access:
     form_token: str = field(default_factory=new_token)
 
     def allows_host(self, header: str) -> bool:
-        """Whether a Host header is ours. A page of another site can have its name lead to us (DNS
+        """Return whether a Host header is ours. A page of another site can have its name lead to us (DNS
         rebinding), but it cannot change the name in the header.
         """
         name, _, port = header.rpartition(":")
@@ -72,7 +72,7 @@ class Access:
             return False
         if name == self.host.lower().rstrip(".") or name == socket.gethostname().lower():
             return True
-        try:  # a number is no name that could be led elsewhere
+        try:  # a number is not a name that could be led elsewhere
             ipaddress.ip_address(name.strip("[]"))
         except ValueError:
             return False
@@ -143,7 +143,7 @@ class Guard:
 
 
 def _quoted(path: str) -> str:
-    """A path for a Location header: one slash in front, or it would name another host."""
+    """Return a path for a Location header: one slash in front, or it would name another host."""
     from urllib.parse import quote
 
     return "/" + quote(path.lstrip("/\\"), safe="/")
@@ -170,7 +170,10 @@ def _cookie(headers: Iterable[str], name: str) -> str:
 
 
 def _same_origin(headers: Mapping[str, list[str]], host: str) -> bool:
-    """A browser says where a form comes from; what says nothing is no browser, and needs the token anyway."""
+    """Return whether a request comes from the viewer's own pages, as far as the browser says.
+
+    Requests without these headers come from other programs and must carry the token.
+    """
     origins = headers.get("origin", [])
     sites = headers.get("sec-fetch-site", [])
     return all(o == f"http://{host}" for o in origins) and all(s == "same-origin" for s in sites)
@@ -184,7 +187,7 @@ async def _answer(send: Any, status: int, text: str, headers: Any = ()) -> None:
 
 
 async def read_form(receive: Any, access: Access, content_type: str) -> dict[str, str] | None:
-    """The fields of a posted form; ``None``: too large, of another type, or without our token."""
+    """Return the fields of a posted form; ``None``: too large, of another type, or without our token."""
     if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         return None
     body = b""

@@ -76,7 +76,8 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def make_server(folder: Path, root: Path, binding: Binding) -> Server:
-    """The server for the results in ``folder``; ``run(sockets=...)`` starts it, ``should_exit`` ends it.
+    """Return the server for the results in ``folder``; ``run(sockets=...)`` starts it,
+    ``should_exit`` ends it.
 
     Raises ``CannotServe`` without starlette and uvicorn.
     """

@@ -32,7 +32,9 @@ READ_GRACE = 0.3
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """``command:python agent.py --fast``: words as in a shell, no shell; started in the root folder."""
+    """Return ``command:python agent.py --fast``: words as in a shell, no shell;
+    started in the root folder.
+    """
     words, line = words_of(target), target.partition(":")[2].strip()
     return RunnableAgent(
         kind="command",
@@ -45,7 +47,9 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def words_of(target: str) -> tuple[str, ...]:
-    """The program of ``command:...`` and its arguments. Raises ``SettingsError`` where there is none."""
+    """Return the program of ``command:...`` and its arguments. Raises ``SettingsError`` where there is
+    none.
+    """
     try:
         words = tuple(shlex.split(target.partition(":")[2].strip()))
     except ValueError as error:
@@ -56,7 +60,7 @@ def words_of(target: str) -> tuple[str, ...]:
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
-    """The task as a program gets it; ``limits.timeout`` is what is left, in seconds."""
+    """Return the task as a program gets it; ``limits.timeout`` is what is left, in seconds."""
     limits = asdict(task.limits)
     deadline = limits.pop("deadline")
     if deadline is not None:
@@ -101,7 +105,9 @@ class CommandAgent:
             _signal(process, signal.SIGKILL)
 
     def run(self, task: Task) -> Answer:
-        """Raises ``AgentFailed``: not to be started, exit code, no JSON; ``AgentTimeout`` at the deadline."""
+        """Ask for an answer. Raises ``AgentFailed``: not to be started, exit code, no JSON;
+        ``AgentTimeout`` at the deadline.
+        """
         deadline = task.limits.deadline
         left = task.limits.timeout if deadline is None else max(deadline - time.monotonic(), 0.001)
         text = json.dumps(task_to_json(task), default=str)

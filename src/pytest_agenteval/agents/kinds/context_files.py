@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HIDDEN = ("tests", "outputs")
-"""Folders whose files no agent of ours reads: cases and results hold the answers."""
+"""Folders whose files no built-in agent reads: cases and results hold the answers."""
 
 
 def find_context_files(root: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
-    """The files below ``root`` that match, in the order of the patterns, each once.
+    """Return the files below ``root`` that match, in the order of the patterns, each once.
 
     Whatever lies in a folder named ``tests`` or ``outputs``, or outside of ``root`` (also through a
     link), is left out.
@@ -32,7 +32,7 @@ def find_context_files(root: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
 
 
 def read_context(root: Path, patterns: Sequence[str]) -> str:
-    """Their texts, each under its name; '' when there are none."""
+    """Return their texts, each under its name; '' when there are none."""
     parts = []
     for path in find_context_files(root, patterns):
         text = path.read_text(encoding="utf-8", errors="replace").strip()

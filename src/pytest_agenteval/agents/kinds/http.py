@@ -36,7 +36,8 @@ _CALL_KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """``http:http://host/ask`` or ``https://host/ask``; the rest stands in the project file under ``http``.
+    """Return ``http:http://host/ask`` or ``https://host/ask``;
+    the rest stands in the project file under ``http``.
 
     Raises ``SettingsError`` for a bad block, naming the key.
     """
@@ -65,7 +66,7 @@ def _wire(context: AgentContext) -> HttpClient:
 
 
 def _remember(config: HttpConfig, context: AgentContext) -> None:
-    """What the headers hold is secret where their names say so, and the URL's password."""
+    """Remember as secrets the URL's password and headers whose names say so."""
     for name, value in (config.headers.form if config.headers else {}).items():
         context.redactor.add_named(name, value)
         context.redactor.add_named(name, value.rpartition(" ")[2])
@@ -81,7 +82,9 @@ class HttpAgent:
     sql_tool: str = "execute_sql"
 
     def run(self, task: Task) -> Answer:
-        """Raises ``AgentFailed`` with what the API said, ``AgentTimeout`` at the deadline."""
+        """Ask for an answer. Raises ``AgentFailed`` with what the API said,
+        ``AgentTimeout`` at the deadline.
+        """
         values = values_of(task)
         url = self.config.url.fill(values, url=True)
         sender = _Sender(self, values, task)
@@ -152,7 +155,7 @@ class HttpAgent:
         return self._mapped(reply, value)
 
     def _unmapped(self, reply: HttpResponse, value: Any) -> Answer:
-        """Without any path: text, rows, or an object with the fields of an answer."""
+        """Read a response without any path: text, rows, or an object with the fields of an answer."""
         if isinstance(value, dict) and value.get("error") and "text" not in value and "data" not in value:
             said = error_text(value["error"]) or json.dumps(value["error"])[:400]
             raise reply.failed(f"{SERVICE} answered HTTP {reply.status} with an error: {said}")
@@ -184,7 +187,9 @@ class HttpAgent:
         )
 
     def _misses(self, found: Mapping[str, list[Any]], value: Any) -> Iterator[str]:
-        """Paths to what is judged that lead nowhere: the answer may lack the part, or the path is wrong."""
+        """Yield paths to what is judged that lead nowhere: the answer may lack the part,
+        or the path is wrong.
+        """
         for key in ANSWERED:
             if key in found and not found[key]:
                 yield f"http.{key}: {self.config.written[key]} found nothing; the answer has {_held(value)}"
@@ -199,7 +204,7 @@ class HttpAgent:
         )
 
     def _rows(self, found: Mapping[str, list[Any]]) -> Any:
-        """Rows as a list of dicts, or as columns and lists; ``None`` when the path leads nowhere."""
+        """Return rows as a list of dicts, or as columns and lists; ``None`` when the path leads nowhere."""
         matches = found.get("rows", [])
         if not matches or matches == [None]:
             return None
@@ -218,7 +223,7 @@ class HttpAgent:
         return answer_from_mapping({"data": {"columns": columns, "rows": rows}}, SERVICE).data
 
     def _queries(self, found: Mapping[str, list[Any]], rows: Any) -> tuple[ToolCall, ...]:
-        """SQL that the API names is a query that ran; the last one gave the rows."""
+        """Return the SQL that the API names as queries that ran; the last one gave the rows."""
         statements = [
             item for match in found.get("sql", ()) for item in _listed(match) if isinstance(item, str)
         ]
@@ -270,7 +275,7 @@ class _Sender:
     attempts: list[HttpAttempt] = field(default_factory=list)
 
     def send(self, method: str, url: str, body: Any) -> HttpResponse:
-        """One call with its retries. Raises ``AgentFailed`` unless its status is a success."""
+        """Make one call with its retries. Raises ``AgentFailed`` unless its status is a success."""
         headers = self.agent.config.headers
         filled = headers.fill(self.values) if headers else {}
         texts = {name: "" if value is None else str(value) for name, value in filled.items()}
@@ -295,7 +300,9 @@ class _Sender:
 
 
 def _is_whole_path(poll: Poll) -> bool:
-    """The API gives the whole URL: ``url: "{{ $.status_url }}"``; then nothing in it is quoted."""
+    """Return whether the API gives the whole URL: ``url: "{{ $.status_url }}"``;
+    then nothing in it is quoted.
+    """
     return poll.url.form.strip() in {f"{{{{ {name} }}}}" for name in poll.url.paths}
 
 
@@ -318,7 +325,7 @@ def _text(item: Any) -> str:
 
 
 def _parsed(args: Any) -> Any:
-    """Arguments written as JSON text (as OpenAI does) are read; broken ones stay text."""
+    """Read arguments that are JSON text (as OpenAI writes them); broken ones stay text."""
     if not isinstance(args, str) or not args.lstrip().startswith(("{", "[")):
         return args
     try:

@@ -76,7 +76,7 @@ class HttpConfig:
 
 
 def read_config(block: Mapping[str, Any], url: str, place: str = "http") -> HttpConfig:
-    """The configuration; ``url`` (of the target) beats the block's. Raises ``SettingsError``."""
+    """Return the configuration; ``url`` (of the target) beats the block's. Raises ``SettingsError``."""
     _known(block, KEYS, place)
     address = url or block.get("url") or ""
     if not isinstance(address, str) or not address.startswith(("http://", "https://")):
@@ -157,5 +157,5 @@ def _words(value: Any, default: tuple[str, ...], place: str) -> frozenset[str]:
 
 
 def word_of(value: Any) -> str:
-    """A status as it is compared: folded text; ``true`` for True."""
+    """Return a status as it is compared: folded text; ``true`` for True."""
     return str(value).strip().casefold()

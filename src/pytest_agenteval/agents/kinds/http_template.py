@@ -24,7 +24,9 @@ NAMES = (
 
 
 def values_of(task: Task) -> dict[str, Any]:
-    """The values behind the names: the task as JSON, ``messages`` (role and content), the model's parts."""
+    """Return the values behind the names: the task as JSON, ``messages`` (role and content),
+    the model's parts.
+    """
     form = task_to_json(task)
     provider, colon, model_id = (task.model or "").partition(":")
     earlier = form["conversation"] if isinstance(form["conversation"], list) else []
@@ -47,7 +49,7 @@ class Template:
     paths: Mapping[str, Path]
 
     def fill(self, values: Mapping[str, Any], answer: Any = None, *, url: bool = False) -> Any:
-        """The value with its holes filled; a text that is only a hole takes the value with its type.
+        """Return the value with its holes filled; a text that is only a hole takes the value with its type.
 
         Within a text, maps and lists are written as JSON; in a ``url`` everything is quoted.
         """

@@ -27,7 +27,7 @@ def path(text: Any, place: str) -> Path:
 
 
 def find(compiled: Path, value: Any) -> list[Any]:
-    """All values that the path leads to; ``[]`` when there are none."""
+    """Return all values that the path leads to; ``[]`` when there are none."""
     if not isinstance(value, dict | list):
         return []
     found: list[Any] = compiled.findall(value)

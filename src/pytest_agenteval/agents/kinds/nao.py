@@ -27,7 +27,9 @@ CLARIFYING = "clarification"  # the server's tool that asks the user; a run that
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """The agent of ``nao:URL``, ``dazense:URL`` or ``pda:URL``; the URL defaults to ``BACKEND_URL``."""
+    """Return the agent of ``nao:URL``, ``dazense:URL`` or ``pda:URL``;
+    the URL defaults to ``BACKEND_URL``.
+    """
     kind, address = _server(target, context)
     models = models_of(context)
     login = Login(kind, address, models.wire, context)
@@ -106,11 +108,11 @@ class Login:
         self._refused: AgentFailed | None = None
 
     def session(self, deadline: float | None) -> ServerSession:
-        """The session; the first call logs in. Raises ``AgentFailed``."""
+        """Return the session; the first call logs in. Raises ``AgentFailed``."""
         return ServerSession(self._token) if self._token else self.renew(None, deadline)
 
     def renew(self, rejected: str | None, deadline: float | None) -> ServerSession:
-        """A token other than ``rejected``; calls that come together share one login."""
+        """Return a token other than ``rejected``; calls that come together share one login."""
         left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
         if not self._lock.acquire(timeout=left):
             raise AgentTimeout(f"the login at {self._kind} server {self._address} did not end in time")
@@ -153,7 +155,7 @@ class Login:
         return ServerSession(token, reply.attempts)
 
     def _credentials(self) -> tuple[str, str]:
-        """User and password from ``NAO_*`` (``DAZENSE_*``, ``PDA_*``), else ``AGENTEVAL_*``."""
+        """Return user and password from ``NAO_*`` (``DAZENSE_*``, ``PDA_*``), else ``AGENTEVAL_*``."""
         own = self._kind.upper()
         found = {
             part: self._environ.get(f"{own}_{part}") or self._environ.get(f"AGENTEVAL_{part}")
@@ -178,7 +180,7 @@ class NaoAgent:
         self._models = models
 
     def run(self, task: Task) -> Answer:
-        """One run of the server's agent. Raises ``AgentFailed``, ``AgentTimeout``."""
+        """Run the server's agent once. Raises ``AgentFailed``, ``AgentTimeout``."""
         model = task.model or DEFAULT_MODEL
         reply = self._ask(request_body(task, model, self._models.meta_costs), task.limits.deadline)
         answer = read_run(self._checked(reply, model), reply)
@@ -218,7 +220,7 @@ class NaoAgent:
         return self._models.wire
 
     def _checked(self, reply: HttpResponse, model: str) -> Mapping[str, Any]:
-        """The JSON of a run, or the error that says why there is none."""
+        """Return the JSON of a run, or the error that says why there is none."""
         if reply.status == 404:
             raise reply.failed(
                 f"{self._kind} server at {self._address} has no /api/test/run ({reply.problem()}): is this "
@@ -238,7 +240,7 @@ class NaoAgent:
 
 
 def request_body(task: Task, model: str, meta_costs: Prices | None) -> dict[str, Any]:
-    """What ``/api/test/run`` is sent; a context for the agent stands before the prompt."""
+    """Return what ``/api/test/run`` is sent; a context for the agent stands before the prompt."""
     provider, _, model_id = model.partition(":")
     prompt = f"{task.context}\n\n{task.prompt}" if task.context else task.prompt
     body: dict[str, Any] = {"prompt": prompt, "model": {"provider": provider, "modelId": model_id}}
@@ -257,7 +259,7 @@ def request_body(task: Task, model: str, meta_costs: Prices | None) -> dict[str,
 
 
 def read_run(run: Mapping[str, Any], reply: HttpResponse) -> Answer:
-    """A run's JSON as an ``Answer``: keys may be missing, others may come along."""
+    """Return a run's JSON as an ``Answer``: keys may be missing, others may come along."""
     text = run.get("text")
     finish = run.get("finishReason")
     calls = run.get("toolCalls")
@@ -279,7 +281,7 @@ def read_run(run: Mapping[str, Any], reply: HttpResponse) -> Answer:
 
 
 def _tool_call(call: Mapping[str, Any], finish: Any) -> ToolCall:
-    """One call; without a result it failed (the server keeps no reason), broken arguments are why."""
+    """Return one call; without a result it failed (the server keeps no reason), broken arguments are why."""
     name, args = str(call.get("toolName") or ""), call.get("args")
     error = None
     if isinstance(args, str):

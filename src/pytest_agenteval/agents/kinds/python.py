@@ -34,7 +34,7 @@ class PythonAgent:
 
 
 def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
-    """The agent that a fixture (or ``python:``) gave: a callable or an object with ``run(task)``.
+    """Return the agent that a fixture (or ``python:``) gave: a callable or an object with ``run(task)``.
 
     ``place`` names where it comes from, for messages. Raises ``AgentFailed`` for anything else.
     """
@@ -65,7 +65,7 @@ def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
 
 
 def adapt_fresh(obj: Any, place: str, root: Path | None = None) -> Any:
-    """What ``new_attempt()`` returned as an agent (an awaitable: one that gives it)."""
+    """Return what ``new_attempt()`` returned as an agent (an awaitable: one that gives it)."""
     if inspect.isawaitable(obj):
 
         async def later() -> RunnableAgent:
@@ -76,7 +76,7 @@ def adapt_fresh(obj: Any, place: str, root: Path | None = None) -> Any:
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """``python:pkg.mod:name``, resolved with the root folder first on ``sys.path``."""
+    """Return ``python:pkg.mod:name``, resolved with the root folder first on ``sys.path``."""
     module_name, attribute = parts_of(target)
     obj = _resolve(target, module_name, attribute, context.root)
     agent = adapt(obj, f"target {target}", context.root)
@@ -84,7 +84,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def parts_of(target: str) -> tuple[str, str]:
-    """(module, name) of ``python:pkg.mod:name``. Raises ``SettingsError`` for another form."""
+    """Return (module, name) of ``python:pkg.mod:name``. Raises ``SettingsError`` for another form."""
     module_name, _, attribute = target.partition(":")[2].partition(":")
     if not (module_name and attribute):
         raise SettingsError(f"target {target}: expected python:pkg.mod:name")
@@ -120,7 +120,9 @@ def _resolve(target: str, module_name: str, attribute: str, root: Path) -> Any:
 
 
 def _takes(call: Any, default: Takes, place: str) -> Takes:
-    """By the first parameter's name or annotation; ``AgentFailed`` when it cannot take one argument."""
+    """Decide by the first parameter's name or annotation. Raises ``AgentFailed`` if it cannot take one
+    argument.
+    """
     try:
         parameters = list(inspect.signature(call).parameters.values())
     except (TypeError, ValueError):
@@ -156,7 +158,7 @@ def _unwrapped(obj: Any) -> Any:
 
 
 def described(obj: Any, place: str, root: Path | None = None) -> str:
-    """``place``, with the line where the callable or the class is written when that is known."""
+    """Return ``place``, with the line where the callable or the class is written when that is known."""
     target = _unwrapped(obj)
     code = getattr(getattr(target, "__func__", target), "__code__", None)
     if code is None:

@@ -31,7 +31,7 @@ from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
 
 def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
-    """sha256 over what was said, by which model it was answered, and which attempt it was."""
+    """Return sha256 over what was said, by which model it was answered, and which attempt it was."""
     form = json.dumps([list(turns), model, attempt], ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(form.encode("ascii")).hexdigest()
 
@@ -53,7 +53,7 @@ def recording_line(task: Task, answer: Answer) -> dict[str, Any]:
 
 
 def _apart(task: Task) -> dict[str, Any]:
-    """Return what tells tasks of the same turns apart."""
+    """Return what distinguishes tasks of the same turns."""
     values = {"input": task.input, "caller": task.caller}
     return {name: plain_tree(value) for name, value in values.items() if value is not None}
 
@@ -139,7 +139,9 @@ class Recorder:
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """``replay:FILE``, relative to the root folder. Raises ``SettingsError`` when there is no such file."""
+    """Return ``replay:FILE``, relative to the root folder. Raises ``SettingsError`` when there is no such
+    file.
+    """
     name, path = target.partition(":")[2], recording(target, context.root)
     return RunnableAgent(
         kind="replay",
@@ -153,7 +155,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
 
 
 def recording(target: str, root: Path) -> Path:
-    """The file of ``replay:FILE``. Raises ``SettingsError`` when there is none."""
+    """Return the file of ``replay:FILE``. Raises ``SettingsError`` when there is none."""
     name = target.partition(":")[2]
     path = root / name
     if not name or not path.is_file():
@@ -202,12 +204,12 @@ class ReplayAgent:
         self._by_key: dict[str, list[_Line]] = {}
 
     def recorded_model(self) -> str | None:
-        """The file's only model; ``None`` when it holds none or several."""
+        """Return the file's only model; ``None`` when it holds none or several."""
         models = self._models()
         return models[0] if len(models) == 1 else None
 
     def run(self, task: Task) -> Answer:
-        """The recorded answer. Raises ``AgentFailed`` when there is none."""
+        """Return the recorded answer. Raises ``AgentFailed`` when there is none."""
         self._read()
         model = task.model if task.model is not None else self._only_model()
         attempts = self._attempts(task, model)
@@ -229,7 +231,7 @@ class ReplayAgent:
             raise AgentFailed(f"{self._name}:{found.number}: not a recorded answer: {error!r}") from error
 
     def _attempts(self, task: Task, model: str | None) -> dict[int, _Line]:
-        """Attempt number -> its last line, for this task and model."""
+        """Return attempt number -> its last line, for this task and model."""
         apart = _apart(task)
         lines = self._by_key.get(recording_key(task.turns, model, 0), [])
         return {line.attempt: line for line in lines if line.apart() == apart}

@@ -50,7 +50,7 @@ LAST_WORD = "No more tools can be called. Answer the question now with what you 
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:
-    """The agent of ``llm:``. Raises ``SettingsError`` for anything behind the colon."""
+    """Return the agent of ``llm:``. Raises ``SettingsError`` for anything behind the colon."""
     rest = target.partition(":")[2]
     if rest:
         raise SettingsError(f"target {target!r}: llm: takes nothing more; give {rest!r} by --agent-model")
@@ -71,7 +71,7 @@ Finder = Callable[[Task], contextlib.AbstractContextManager[Database]]
 
 
 def _finder(context: AgentContext) -> Finder:
-    """How a task's database is found: the run's own where it is the same, else by its URL."""
+    """Return how a task's database is found: the run's own where it is the same, else by its URL."""
     configured = context.databases
 
     @contextlib.contextmanager
@@ -112,13 +112,13 @@ class Trace:
     repeats: int = 0
 
     def made(self, call: ToolCall) -> bool:
-        """Whether the same tool was called with the same arguments before; such calls are counted."""
+        """Return whether the same tool was called with the same arguments before; such calls are counted."""
         again = any((done.name, done.args) == (call.name, call.args) for done in self.calls)
         self.repeats += again
         return again
 
     def add(self, done: Completion) -> None:
-        """One model turn."""
+        """Add one model turn."""
         self.usages.append(done.usage)
         self.costs.append(done.cost)
         self.wire += done.wire_attempts
@@ -136,7 +136,7 @@ class Trace:
         return sum(known) if known and len(known) == len(self.costs) else None
 
     def answer(self, text: str = "", finish: str | None = None, conversation: Any = None) -> Answer:
-        """All of it as an answer."""
+        """Return all of it as an answer."""
         return Answer(
             text=text,
             tool_calls=tuple(self.calls),
@@ -257,7 +257,7 @@ class SqlAnalyst:
 
 
 def _carried_out(call: ToolCall, tools: SqlTools) -> tuple[ToolCall, str]:
-    """The call with its result or error, and what the model is told of it."""
+    """Return the call with its result or error, and what the model is shown of it."""
     if call.status == "error":
         return call, f"{call.error}. Call the tool again with a valid JSON object as its arguments."
     try:
@@ -268,7 +268,9 @@ def _carried_out(call: ToolCall, tools: SqlTools) -> tuple[ToolCall, str]:
 
 
 def _spoken(text: str, tools: Sequence[Mapping[str, Any]], turn: int) -> ToolCall | None:
-    """The call in a text that is nothing but a call as JSON: small models answer so instead of calling."""
+    """Return the call in a text that is nothing but a call as JSON:
+    small models answer so instead of calling.
+    """
     bare = FENCES.sub("", text.strip())
     if not bare.startswith("{"):
         return None
@@ -283,13 +285,15 @@ def _spoken(text: str, tools: Sequence[Mapping[str, Any]], turn: int) -> ToolCal
 
 
 def _only_wrote(done: Completion, trace: Trace) -> bool:
-    """Whether the model wrote a query into its answer and never ran one (small models do)."""
+    """Return whether the model wrote a query into its answer and never ran one (small models do)."""
     ran = any(call.name == "execute_sql" for call in trace.calls)
     return not ran and WRITTEN.search(done.text) is not None
 
 
 def _over(task: Task, trace: Trace) -> bool:
-    """Whether the attempt is past its own budget: then nothing more is spent, the budget check fails it."""
+    """Return whether the attempt is past its own budget: then nothing more is spent,
+    the budget check fails it.
+    """
     limits, usage, cost = task.limits, trace.usage, trace.cost
     tokens = usage.tokens if usage else None
     return bool(
@@ -300,7 +304,7 @@ def _over(task: Task, trace: Trace) -> bool:
 
 
 def _written(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Messages as plain values, which a recording or the next turn can take up."""
+    """Return messages as plain values, which a recording or the next turn can take up."""
     return [
         {
             **message,

@@ -64,7 +64,7 @@ TOOLS: tuple[Mapping[str, Any], ...] = (
 
 
 class ToolFailed(Exception):
-    """A tool refuses or failed; the text is what the model is told."""
+    """A tool refuses or failed; the text is what the model is shown."""
 
 
 class SqlTools:
@@ -79,7 +79,7 @@ class SqlTools:
         self._queries = 0
 
     def run(self, name: str, args: Mapping[str, Any]) -> tuple[Any, str]:
-        """What the tool gave: everything for the record, and the text that the model is shown.
+        """Return what the tool gave: everything for the record, and the text that the model is shown.
 
         Raises ``ToolFailed``.
         """
@@ -98,7 +98,9 @@ class SqlTools:
         raise ToolFailed(f"unknown tool {name!r}; there are {', '.join(known)}")
 
     def overview(self) -> str:
-        """The tables and columns for the prompt, '' where they are too many. Raises ``DatabaseError``."""
+        """Return the tables and columns for the prompt, '' where they are too many. Raises
+        ``DatabaseError``.
+        """
         text = _tables(self._database.schema())
         return text if len(text) <= OVERVIEW_CHARACTERS else ""
 
@@ -119,7 +121,7 @@ class SqlTools:
         return result, _cut(f"{fitting[0]}\n" + "\n".join(lines) + f"\nsome rows:\n{_shown(sample)}")
 
     def _select(self, table: str) -> str:
-        """A few rows of a table in the database's own words."""
+        """Return a few rows of a table in the database's own words."""
         from sqlglot import exp
 
         parts = [exp.to_identifier(part, quoted=True) for part in table.split(".")]
@@ -165,14 +167,14 @@ def _columns(table: Table) -> list[dict[str, Any]]:
 
 
 def _records(table: Table) -> list[Any]:
-    """All rows: as dicts, or as lists where a column name repeats."""
+    """Return all rows: as dicts, or as lists where a column name repeats."""
     if len(set(table.names)) < len(table.names):
         return [list(row) for row in table.rows()]
     return table.records()
 
 
 def _shown(table: Table) -> str:
-    """The first rows as the model reads them: a header and one JSON list per row."""
+    """Return the first rows as the model reads them: a header and one JSON list per row."""
     lines = [json.dumps(table.names, ensure_ascii=False)]
     lines += [json.dumps([_cell(cell) for cell in row], ensure_ascii=False) for row in table.rows(SHOWN_ROWS)]
     return "\n".join(lines)

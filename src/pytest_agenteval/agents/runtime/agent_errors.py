@@ -37,7 +37,7 @@ _LOOP_HINT = (
 
 
 def failed(error: BaseException, root: Path | None = None, logs: str = "") -> AgentFailed:
-    """``AgentFailed`` for what the agent raised; one of ours is passed on as it is.
+    """Return ``AgentFailed`` for what the agent raised; an ``AgentFailed`` is passed on as it is.
 
     The text: ``ValueError: no such table (agents.py:12)`` and a hint where one is known. Raise it
     ``from error``.
@@ -81,7 +81,7 @@ def own_traceback(error: BaseException, root: Path | None = None, most: int = 20
 
 
 def _own_frames(stack: StackSummary, root: Path | None) -> list[FrameSummary]:
-    """The frames from the first one that is neither ours nor Python's own, which lead to the agent."""
+    """Return the frames from the first one that is neither ours nor Python's own, which lead to the agent."""
     ours = str(Path(__file__).parent.parent.parent)
     python = sysconfig.get_paths()["stdlib"]
     leading = (ours, f"{python}/asyncio", f"{python}/thread")
@@ -95,7 +95,7 @@ def _own_frames(stack: StackSummary, root: Path | None) -> list[FrameSummary]:
 
 
 def _members(group: BaseExceptionGroup[BaseException], root: Path | None, most: int = 3) -> str:
-    """What the exceptions in a group say: the cause is there, not in the group's own text."""
+    """Return what the exceptions in a group say: the cause is there, not in the group's own text."""
     leaves: list[BaseException] = []
     pending: list[BaseException] = [group]
     while pending:
@@ -112,7 +112,7 @@ def _members(group: BaseExceptionGroup[BaseException], root: Path | None, most: 
 
 
 def overdue(timeout: float, place: str | None, logs: str = "") -> AgentTimeout:
-    """``no answer within 3 s (was at agents.py:12)``."""
+    """Return ``no answer within 3 s (was at agents.py:12)``."""
     made = AgentTimeout(f"no answer within {timeout:g} s" + (f" (was at {place})" if place else ""))
     made.logs = logs
     return made
@@ -127,7 +127,7 @@ def _hint(text: str) -> str:
 
 
 def where(trace: TracebackType | None, root: Path | None = None) -> str | None:
-    """``file:line`` of the innermost frame that is the user's own code."""
+    """Return ``file:line`` of the innermost frame that is the user's own code."""
     frames = []
     while trace is not None:
         frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
@@ -136,7 +136,7 @@ def where(trace: TracebackType | None, root: Path | None = None) -> str | None:
 
 
 def where_now(frame: FrameType | None, root: Path | None = None) -> str | None:
-    """The same for a stack that is still running, given its innermost frame."""
+    """Return the same for a stack that is still running, given its innermost frame."""
     frames = []
     while frame is not None:
         frames.append((frame.f_code.co_filename, frame.f_lineno))

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class CallFuture(Future[T], Generic[T]):
-    """A future that knows its key and whether anybody took its result."""
+    """A future that knows its key and whether anyone took its result."""
 
     def __init__(self, key: str) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class CallFuture(Future[T], Generic[T]):
         self.used = False
 
     def result(self, timeout: float | None = None) -> T:
-        """As ``Future.result``; what was asked for counts as used."""
+        """Return the result as ``Future.result`` does; a result that was asked for counts as used."""
         self.used = True
         return super().result(timeout)
 
@@ -38,7 +38,7 @@ class PoolReport:
     """How a pool ended, by the keys of its calls.
 
     ``cancelled`` never began, ``abandoned`` were still running, ``unused`` were finished (and paid)
-    but nobody asked for them.
+    but no one asked for them.
     """
 
     cancelled: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class PoolReport:
     unused: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """``2 calls cancelled, 1 abandoned (total_revenue), 3 finished unused``; '' for none."""
+        """Return ``2 calls cancelled, 1 abandoned (total_revenue), 3 finished unused``; '' for none."""
         parts = [f"{len(self.cancelled)} cancelled" if self.cancelled else ""]
         if self.abandoned:
             parts.append(f"{len(self.abandoned)} abandoned ({', '.join(self.abandoned)})")
@@ -109,7 +109,7 @@ class CallPool:
                 continue
             try:
                 result = context.run(fn)
-            except BaseException as error:  # whoever waits for the future gets it
+            except BaseException as error:  # the thread that waits for the future gets it
                 future.set_exception(error)
             else:
                 future.set_result(result)

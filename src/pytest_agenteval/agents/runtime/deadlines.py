@@ -55,7 +55,7 @@ def in_main_thread(
     Python delivers signals between bytecodes, so code in C may not notice: a watchdog thread interrupts
     the database connections that ``work`` is in, calls ``on_overdue`` 5 s past the deadline, and
     ``on_stuck``, which ends the process, 30 s past it. Raises ``AgentTimeout``; also when ``work``
-    returned too late (no SIGALRM, an earlier alarm of somebody else, a swallowed ``Overdue``), and
+    returned too late (no SIGALRM, an earlier alarm of someone else, a swallowed ``Overdue``), and
     whatever a library makes of the alarm.
     """
     alarm = _Alarm(deadline + grace)
@@ -197,7 +197,7 @@ class ProcessLimit:
 
     @contextlib.contextmanager
     def around(self, deadline: float) -> Iterator[None]:
-        """Around a call that is to end at ``deadline``."""
+        """Provide guard a call that is to end at ``deadline``."""
         with self._lock:
             self._deadlines.append(deadline)
             self._arm()
@@ -228,7 +228,7 @@ class Worker(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Run the call; its result or error stays here for whoever waits."""
+        """Run the call; its result or error stays here for the thread that waits."""
         try:
             self.result = self._context.run(self._work)
         except BaseException as error:  # handed to the waiting thread, which raises it

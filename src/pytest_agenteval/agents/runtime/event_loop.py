@@ -76,7 +76,7 @@ class EventLoopThread:
             return self._loop
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> str | None:
-        """The loop did not even cancel in time: an agent blocks it. Later agents get a new one.
+        """Return the loop did not even cancel in time: an agent blocks it. Later agents get a new one.
 
         Returns the place where it is blocked.
         """
@@ -173,7 +173,7 @@ class AgentOwner:
 
 
 async def _outcome(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Outcome:
-    """The result or the error. Nothing is raised: SystemExit in a task would end the loop for all."""
+    """Return the result or the error. Nothing is raised: SystemExit in a task would end the loop for all."""
     limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
     try:
         async with limit:

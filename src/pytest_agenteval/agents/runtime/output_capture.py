@@ -80,7 +80,7 @@ class OutputRouter:
 
     @contextlib.contextmanager
     def capture(self) -> Iterator[Output]:
-        """Within it, this context's prints and log records go to the ``Output`` it gives."""
+        """Send this context's prints and log records to the ``Output`` that is given."""
         self.install()
         output = Output()
         token = self._current.set(output)
@@ -148,15 +148,15 @@ class Routed(io.TextIOBase):
             self.target.flush()
 
     def writable(self) -> bool:
-        """It is."""
+        """Return true."""
         return True
 
     def isatty(self) -> bool:
-        """As the target."""
+        """Ask the target."""
         return self.target.isatty()
 
     def fileno(self) -> int:
-        """As the target."""
+        """Ask the target."""
         return self.target.fileno()
 
     def __getattr__(self, name: str) -> Any:
@@ -164,21 +164,21 @@ class Routed(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """As the target."""
+        """Ask the target."""
         return self.target.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """As the target."""
+        """Ask the target."""
         return self.target.errors
 
     @property
     def closed(self) -> bool:
-        """Never: whoever closes it means the target."""
+        """Never: code that closes it means the target."""
         return False
 
     def close(self) -> None:
-        """Nothing: the target belongs to somebody else."""
+        """Do nothing: the target stays open."""
 
 
 class _Handler(logging.Handler):

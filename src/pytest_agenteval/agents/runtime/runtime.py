@@ -295,7 +295,7 @@ class _AgentCall:
 
 @dataclass(slots=True)
 class _Entered:
-    """An object with ``__aenter__``; whoever comes first enters it, the others wait."""
+    """An object with ``__aenter__``; the first one enters it, the others wait."""
 
     obj: Any
     owner: AgentOwner

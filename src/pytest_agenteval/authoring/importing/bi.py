@@ -20,7 +20,7 @@ _TAG = re.compile(r"\{\{\s*([\w ]+?)\s*\}\}")
 
 
 def read_metabase(source: SourceFile) -> ReadSource:
-    """Metabase cards with native SQL; cards of the query builder only Metabase can compile."""
+    """Read Metabase cards with native SQL; cards of the query builder only Metabase can compile."""
     items, left_out = [], []
     for place, card in source.rows:
         name = str(card.get("name") or "")
@@ -92,7 +92,7 @@ def _filled(sql: str, tags: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def read_superset(source: SourceFile) -> ReadSource:
-    """A saved query of Superset."""
+    """Read a saved query of Superset."""
     held = source.document
     name = str(held.get("label") or "")
     prompt = clean_prompt(str(held.get("description") or "") or name)
@@ -104,7 +104,7 @@ def read_superset(source: SourceFile) -> ReadSource:
 
 
 def read_snowflake_log(source: SourceFile) -> ReadSource:
-    """Snowflake's QUERY_HISTORY."""
+    """Read Snowflake's QUERY_HISTORY."""
     rows = [{str(key).lower(): value for key, value in row.items()} for _, row in source.rows]
     ran = [row for row in rows if str(row.get("execution_status", "SUCCESS")).upper().startswith("SUCC")]
     entries = [
@@ -116,7 +116,7 @@ def read_snowflake_log(source: SourceFile) -> ReadSource:
 
 
 def read_bigquery_log(source: SourceFile) -> ReadSource:
-    """BigQuery's INFORMATION_SCHEMA.JOBS."""
+    """Read BigQuery's INFORMATION_SCHEMA.JOBS."""
     rows = [row for _, row in source.rows]
     entries = [
         (row.get("query"), 1, row.get("user_email"), str(row.get("creation_time") or ""))
@@ -129,14 +129,14 @@ def read_bigquery_log(source: SourceFile) -> ReadSource:
 
 
 def read_postgres_log(source: SourceFile) -> ReadSource:
-    """Postgres' pg_stat_statements: its parameters are gone, so it gives shapes and weights alone."""
+    """Read Postgres' pg_stat_statements: its parameters are gone, so it gives shapes and weights alone."""
     rows = [row for _, row in source.rows]
     entries = [(row.get("query"), _whole(row.get("calls")), row.get("userid"), "") for row in rows]
     return _log(entries, len(rows), "postgres")
 
 
 def read_gold(source: SourceFile) -> ReadSource:
-    """Spider's gold file: SQL without its questions."""
+    """Read Spider's gold file: SQL without its questions."""
     return ReadSource((), (), [LoggedQuery(str(row["gold_sql"])) for _, row in source.rows])
 
 

@@ -132,7 +132,7 @@ def _texts(held: Any) -> tuple[str, ...]:
 
 
 def read_langsmith(source: SourceFile) -> ReadSource:
-    """LangSmith: ``inputs`` and ``outputs``; as CSV ``input_x`` and ``output_x``."""
+    """Read LangSmith: ``inputs`` and ``outputs``; as CSV ``input_x`` and ``output_x``."""
     if source.kind != "table":
         return _items(source, "inputs", "outputs")
     rows = []
@@ -147,27 +147,27 @@ def read_langsmith(source: SourceFile) -> ReadSource:
 
 
 def read_mlflow(source: SourceFile) -> ReadSource:
-    """MLflow: ``inputs`` and ``expectations``."""
+    """Read MLflow: ``inputs`` and ``expectations``."""
     return _items(source, "inputs", "expectations")
 
 
 def read_braintrust(source: SourceFile) -> ReadSource:
-    """Braintrust: ``input`` and ``expected``."""
+    """Read Braintrust: ``input`` and ``expected``."""
     return _items(source, "input", "expected")
 
 
 def read_langfuse(source: SourceFile) -> ReadSource:
-    """Langfuse: ``input`` and ``expectedOutput``; archived items are left out."""
+    """Read Langfuse: ``input`` and ``expectedOutput``; archived items are left out."""
     return _items(source, "input", "expectedOutput")
 
 
 def read_phoenix(source: SourceFile) -> ReadSource:
-    """Phoenix and Opik: ``input`` and ``output``."""
+    """Read Phoenix and Opik: ``input`` and ``output``."""
     return _items(source, "input", "output")
 
 
 def read_pairs(source: SourceFile) -> ReadSource:
-    """WrenAI and others: ``question`` and ``sql`` in their spellings; the agent is shown them."""
+    """Read WrenAI and others: ``question`` and ``sql`` in their spellings; the agent is shown them."""
     return _simple(source.rows, ("question", "prompt"), ("sql", "SQL", "sql_query", "query"), known=True)
 
 
@@ -190,7 +190,7 @@ def _simple(
 
 
 def read_bedrock(source: SourceFile) -> ReadSource:
-    """Bedrock structured knowledge bases: ``generationContext.curatedQueries``."""
+    """Read Bedrock structured knowledge bases: ``generationContext.curatedQueries``."""
     held = source.document
     for key in ("queryGenerationConfiguration", "generationContext"):
         held = held.get(key, held) if isinstance(held, Mapping) else {}
@@ -200,7 +200,7 @@ def read_bedrock(source: SourceFile) -> ReadSource:
 
 
 def read_looker(source: SourceFile) -> ReadSource:
-    """Conversational Analytics: ``lookerGoldenQueries`` (no SQL) and ``exampleQueries``."""
+    """Read Conversational Analytics: ``lookerGoldenQueries`` (no SQL) and ``exampleQueries``."""
     items: list[ImportedItem] = []
     for at, entry in enumerate(source.document.get("lookerGoldenQueries") or [], 1):
         asked = [clean_prompt(text) for text in entry.get("naturalLanguageQuestions") or [] if text]
@@ -220,7 +220,7 @@ def read_looker(source: SourceFile) -> ReadSource:
 
 
 def read_vanna(source: SourceFile) -> ReadSource:
-    """Vanna's training data: the rows of type ``sql``, which the agent is shown."""
+    """Read Vanna's training data: the rows of type ``sql``, which the agent is shown."""
     rows, left_out = [], []
     for place, row in source.rows:
         kind = str(row.get("training_data_type") or "")
@@ -233,12 +233,12 @@ def read_vanna(source: SourceFile) -> ReadSource:
 
 
 def read_spider(source: SourceFile) -> ReadSource:
-    """Spider: ``db_id``, ``question``, ``query``."""
+    """Read Spider: ``db_id``, ``question``, ``query``."""
     return _research(source, "query", {})
 
 
 def read_bird(source: SourceFile) -> ReadSource:
-    """BIRD: ``evidence`` is context, ``difficulty`` a tag."""
+    """Read BIRD: ``evidence`` is context, ``difficulty`` a tag."""
     return _research(source, "SQL", {"evidence": "context"})
 
 
@@ -265,7 +265,7 @@ def _research(source: SourceFile, sql: str, keys: Mapping[str, str]) -> ReadSour
 
 
 def read_spider2(source: SourceFile) -> ReadSource:
-    """Spider 2: SQL and accepted results lie in ``gold/`` beside the file."""
+    """Read Spider 2: SQL and accepted results lie in ``gold/`` beside the file."""
     rules = _spider2_rules(source)
     items, left_out = [], []
     for place, row in source.rows:
@@ -321,7 +321,7 @@ MOST_SUBSETS = 16
 
 
 def read_defog(source: SourceFile) -> ReadSource:
-    """Defog: ``a;b`` are alternative queries, ``{a,b}`` any subset of columns."""
+    """Read Defog: ``a;b`` are alternative queries, ``{a,b}`` any subset of columns."""
     items, left_out = [], []
     for place, row in source.rows:
         prompt = clean_prompt(str(row.get("question") or ""))
@@ -368,7 +368,7 @@ def _subsets(sql: str) -> Iterator[str]:
 
 
 def read_evalbench(source: SourceFile) -> ReadSource:
-    """Google's evalbench: queries only; what writes is left out."""
+    """Read Google's evalbench: queries only; what writes is left out."""
     items, left_out = [], []
     for place, row in source.rows:
         kind = str(row.get("query_type") or "dql").lower()

@@ -163,7 +163,7 @@ class Importer:
         if original:
             item = replace(item, metadata={**item.metadata, "source_sql": original})
         if refused and any(self._refused(text, item) for text in texts):
-            # what may not run is no reference: it stays in the metadata, where nothing runs it
+            # what may not run is not a reference: it stays in the metadata, where nothing runs it
             item = replace(item, sql=(), metadata={**item.metadata, "refused_sql": "\n;\n".join(texts)})
         return self._verified(item)
 

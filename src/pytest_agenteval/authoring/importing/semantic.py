@@ -29,7 +29,7 @@ def _reviewed(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
 
 
 def read_cortex(source: SourceFile) -> ReadSource:
-    """Cortex semantic models: verified queries, their logical tables put before them as CTEs."""
+    """Read Cortex semantic models: verified queries, their logical tables put before them as CTEs."""
     model = source.document
     tables = _mappings(model.get("tables"))
     items, left_out = [], []
@@ -103,7 +103,7 @@ def _logical_table(table: Mapping[str, Any]) -> str:
 
 
 def _aggregates(expression: str) -> bool:
-    """Return whether an expression sums over rows: then it is no column of the logical table."""
+    """Return whether an expression sums over rows: then it is not a column of the logical table."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -118,7 +118,9 @@ _WHOOP = re.compile(r"\{\{\s*(table|column)\(\s*'([^']+)'\s*(?:,\s*'([^']+)'\s*)
 
 
 def read_whoop(source: SourceFile) -> ReadSource:
-    """Dbt projects with ``snowflake_verified_queries``: ``{{ table('x') }}`` becomes the model's name."""
+    """Read Dbt projects with ``snowflake_verified_queries``: ``{{ table('x') }}`` becomes the model's
+    name.
+    """
     items = []
     for at, entry in enumerate(_mappings(source.document.get("snowflake_verified_queries")), 1):
         prompt = clean_prompt(str(entry.get("question") or ""))
@@ -142,7 +144,7 @@ def _joined(held: Any) -> str:
 
 
 def read_genie(source: SourceFile) -> ReadSource:
-    """Genie spaces: benchmarks (not shown to the agent), example SQL and sample questions (shown)."""
+    """Read Genie spaces: benchmarks (not shown to the agent), example SQL and sample questions (shown)."""
     space = source.document
     while isinstance(space, Mapping) and isinstance(space.get("serialized_space"), str | Mapping):
         inner = space["serialized_space"]
@@ -180,7 +182,7 @@ def _genie_item(entry: Mapping[str, Any], kind: str, sql: str, known: bool) -> I
 
 
 def read_cube(source: SourceFile) -> ReadSource:
-    """Cube's ``eval_questions``; SQL with ``MEASURE()`` runs on Cube's SQL API alone."""
+    """Read Cube's ``eval_questions``; SQL with ``MEASURE()`` runs on Cube's SQL API alone."""
     items = []
     for at, entry in enumerate(_mappings(source.document.get("eval_questions")), 1):
         prompt = clean_prompt(str(entry.get("question") or ""))
@@ -200,7 +202,7 @@ def read_cube(source: SourceFile) -> ReadSource:
 
 
 def read_dbt(source: SourceFile) -> ReadSource:
-    """Dbt saved queries with a question in ``config.meta``; the metrics they name are checked."""
+    """Read Dbt saved queries with a question in ``config.meta``; the metrics they name are checked."""
     items, left_out = [], []
     for at, entry in enumerate(_mappings(source.document.get("saved_queries")), 1):
         meta = (entry.get("config") or {}).get("meta") or entry.get("meta") or {}
@@ -225,7 +227,7 @@ def read_dbt(source: SourceFile) -> ReadSource:
 
 
 def read_lightdash(source: SourceFile) -> ReadSource:
-    """Lightdash agents: the prompts of their evaluations and the responses they should give."""
+    """Read Lightdash agents: the prompts of their evaluations and the responses they should give."""
     items, left_out = [], []
     for group in _mappings(source.document.get("evaluations")):
         title = str(group.get("title") or "")
@@ -250,7 +252,7 @@ _VAR = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 
 def read_promptfoo(source: SourceFile) -> ReadSource:
-    """promptfoo: prompts x tests, variables put in; assertions that have a counterpart here."""
+    """Read promptfoo: prompts x tests, variables put in; assertions that have a counterpart here."""
     config = source.document
     default = config.get("defaultTest") if isinstance(config.get("defaultTest"), Mapping) else {}
     raw = config.get("prompts")

@@ -1,4 +1,4 @@
-"""A file of any format into what its format can be told by: JSON, JSON lines, YAML or a table."""
+"""A file of any format into what its format can be recognised by: JSON, JSON lines, YAML or a table."""
 
 from __future__ import annotations
 

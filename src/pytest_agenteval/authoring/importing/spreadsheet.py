@@ -53,7 +53,7 @@ def read_spreadsheet(source: SourceFile, mapping: Mapping[str, str]) -> ReadSour
 
 
 def _unusable(asked: Any) -> str:
-    """Return why a cell is no question ('': it is one)."""
+    """Return why a cell is not a question ('': it is one)."""
     if isinstance(asked, NoFormulaValue):
         return f"its question is the formula {asked}, without a value"
     text = _text(asked)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def lint_references(
     cases: Sequence[Case], databases: Databases, suite_comparison: Mapping[str, Any]
 ) -> Iterator[LintFinding]:
-    """Yield findings of references that run; one that fails is reported by whoever runs it."""
+    """Yield findings of references that run; one that fails is reported by who runs it."""
     groups: dict[Any, list[Case]] = defaultdict(list)
     for case in cases:
         groups[duplicate_key(case)].append(case)
@@ -37,7 +37,7 @@ def _tie(databases: Databases, case: Case, sql: str) -> str:
     try:
         return tie_at_limit(databases.get(case.database), sql)
     except DatabaseError:
-        return ""  # whoever runs the reference says so
+        return ""  # who runs the reference says so
 
 
 def tie_at_limit(database: Database, sql: str) -> str:

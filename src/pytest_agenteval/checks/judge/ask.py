@@ -37,7 +37,7 @@ class JudgeReply:
 
 
 def require_judge(services: Services | None, kind: str) -> ChatModel:
-    """The configured judge. Raises ``JudgeFailed`` saying how to configure one."""
+    """Return the configured judge. Raises ``JudgeFailed`` saying how to configure one."""
     judge = services.judge if services is not None else None
     if judge is None:
         raise JudgeFailed(
@@ -48,13 +48,13 @@ def require_judge(services: Services | None, kind: str) -> ChatModel:
 
 
 def ask_letter(judge: ChatModel, system: str, payload: Mapping[str, Any], letters: str) -> JudgeReply:
-    """One of ``letters``. Raises ``JudgeFailed`` for a reply without exactly one of them."""
+    """Return one of ``letters``. Raises ``JudgeFailed`` for a reply without exactly one of them."""
     schema = _schema("letter", {"type": "string", "enum": list(letters)})
     return _ask(judge, system, payload, schema, lambda text: _letter(text, letters))
 
 
 def ask_score(judge: ChatModel, system: str, payload: Mapping[str, Any]) -> JudgeReply:
-    """A score from 0 to 1. Raises ``JudgeFailed`` for any other reply."""
+    """Return a score from 0 to 1. Raises ``JudgeFailed`` for any other reply."""
     schema = _schema("score", {"type": "number", "minimum": 0, "maximum": 1})
     return _ask(judge, system, payload, schema, _score)
 
@@ -90,13 +90,13 @@ def _ask(
 
 
 def as_json(payload: Mapping[str, Any]) -> str:
-    """``payload`` as JSON text in which nothing is invisible: hidden characters are escaped."""
+    """Return ``payload`` as JSON text in which nothing is invisible: hidden characters are escaped."""
     text = json.dumps(payload, ensure_ascii=False, default=str)
     return _HIDDEN.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object a reply is, fences around it dropped; ``None`` when it is none."""
+    """Return the JSON object a reply is, fences around it dropped; ``None`` when it is none."""
     plain = re.sub(r"^\s*```\w*\s*|\s*```\s*$", "", text)
     try:
         value = json.loads(plain)
@@ -133,29 +133,29 @@ def _rationale(reply: Mapping[str, Any] | None) -> str:
 
 
 def majority(votes: Sequence[bool]) -> bool:
-    """Whether more than half of the samples pass."""
+    """Return whether more than half of the samples pass."""
     return 2 * sum(votes) > len(votes)
 
 
 def most_common(values: Sequence[Any]) -> Any:
-    """The value given most often; of several the one given first."""
+    """Return the value given most often; of several the one given first."""
     return Counter(values).most_common(1)[0][0]
 
 
 def total_usage(replies: Iterable[JudgeReply]) -> Usage | None:
-    """The tokens of all replies; unknown when none told any."""
+    """Return the tokens of all replies; unknown when none of them says."""
     known = [reply.usage for reply in replies if reply.usage is not None]
     return sum(known[1:], known[0]) if known else None
 
 
 def total_cost(replies: Sequence[JudgeReply]) -> float | None:
-    """USD of all replies; unknown as soon as one is."""
+    """Return USD of all replies; unknown as soon as one is."""
     costs = [reply.cost for reply in replies if reply.cost is not None]
     return sum(costs) if len(costs) == len(replies) else None
 
 
 def material(evidence: Evidence) -> dict[str, Any]:
-    """What every judge is given: question, answer, tool calls with at most 50 cells of each result."""
+    """Return what every judge is given: question, answer, tool calls with at most 50 cells of each result."""
     given: dict[str, Any] = {"question": _questions(evidence), "answer": evidence.text}
     if evidence.answer is not None and evidence.answer.data is not None and evidence.table is not None:
         given["answer_table"] = table_cells(evidence.table)
@@ -164,7 +164,7 @@ def material(evidence: Evidence) -> dict[str, Any]:
 
 
 def _questions(evidence: Evidence) -> Any:
-    """The prompt; of a conversation every turn with its answer."""
+    """Return the prompt; of a conversation every turn with its answer."""
     if len(evidence.turns) < 2:
         return evidence.prompt
     return [{"user": turn.prompt, "assistant": turn.text} for turn in evidence.turns]
@@ -178,7 +178,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def result_cells(result: Any) -> Any:
-    """At most 50 cells of a tool's result: rows of a table, else a piece of its text."""
+    """Return at most 50 cells of a tool's result: rows of a table, else a piece of its text."""
     rows = result.get("data") if isinstance(result, Mapping) else result
     if isinstance(rows, Table):
         return table_cells(rows)
@@ -190,7 +190,7 @@ def result_cells(result: Any) -> Any:
 
 
 def table_cells(table: Table) -> dict[str, Any]:
-    """Column names, the first rows (at most 50 cells in all) and how many rows there are."""
+    """Return column names, the first rows (at most 50 cells in all) and how many rows there are."""
     width = min(len(table.columns), CELLS)
     rows = [list(row[:width]) for row in table.rows(CELLS // width)] if width else []
     return {"columns": table.names[:width], "rows": rows, "row_count": table.row_count}

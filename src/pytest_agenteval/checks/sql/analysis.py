@@ -49,7 +49,7 @@ def analyse(tree: Node, schema: Schema) -> Analysis:
 
 
 def _top_queries(tree: Node) -> Iterator[Node]:
-    """The statement's own query; of other statements every outermost query inside."""
+    """Yield the statement's own query; of other statements every outermost query inside."""
     if isinstance(tree, exp.Query):
         yield tree
         for cte in tree.find_all(exp.CTE):
@@ -66,7 +66,7 @@ def _top_queries(tree: Node) -> Iterator[Node]:
 
 
 def _is_real(analysis: Analysis, table: exp.Table, ctes: set[str]) -> bool:
-    """A table of the database: not a CTE's name, not a table function."""
+    """Return a table of the database: not a CTE's name, not a table function."""
     if not isinstance(table.this, exp.Identifier):
         return False
     scope = analysis.scope_of(table)
@@ -80,7 +80,7 @@ def _is_real(analysis: Analysis, table: exp.Table, ctes: set[str]) -> bool:
 
 
 def _tables_of_calls(tree: Node) -> Iterator[tuple[str, Node]]:
-    """DuckDB's ``query_table('customers')``: tables named by text."""
+    """Yield DuckDB's ``query_table('customers')``: tables named by text."""
     for call in tree.find_all(exp.Anonymous):
         if call.name.lower() == "query_table":
             for literal in call.find_all(exp.Literal):
@@ -109,7 +109,7 @@ def _add_stars(analysis: Analysis) -> None:
 
 
 def _add_every_star(analysis: Analysis) -> None:
-    """Where names could not be resolved a ``*`` may reach every table of the statement."""
+    """Let a ``*`` reach every table of the statement where names could not be resolved."""
     for select in analysis.tree.find_all(exp.Select):
         for projection in select.expressions:
             inner = projection.unalias()
@@ -150,7 +150,7 @@ def _add_columns(analysis: Analysis) -> None:
 
 
 def _add_field(analysis: Analysis, dot: exp.Dot) -> None:
-    """Postgres' ``(c).first_name``: a field of a whole row."""
+    """Add the field of a whole row: Postgres' ``(c).first_name``."""
     inner = dot.this.unnest() if isinstance(dot.this, exp.Paren) else dot.this
     scope = analysis.scope_of(dot)
     if not isinstance(inner, exp.Column) or inner.table or scope is None:

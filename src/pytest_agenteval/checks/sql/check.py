@@ -15,7 +15,7 @@ _SIDE = re.compile(r"^\s*([\w\"`.]+)\.([\w\"`]+)\s*$")
 
 
 def _joins(value: Any) -> Any:
-    """``a.x = b.y`` texts and ``{left, right}`` maps as a tuple of pairs of ``table.column``."""
+    """Return ``a.x = b.y`` texts and ``{left, right}`` maps as a tuple of pairs of ``table.column``."""
     entries = value if isinstance(value, list) else [value]
     return tuple(_join(entry) for entry in entries)
 
@@ -135,7 +135,7 @@ class SqlCheck(Check):
         return self.result(passed, why, details={"faults": faults})
 
     def forbidden_touch(self, evidence: Evidence) -> str | None:
-        """The first forbidden table or column an executed statement touched, in words."""
+        """Return the first forbidden table or column an executed statement touched, in words."""
         from pytest_agenteval.checks.sql.judge import touched
 
         return touched(self, evidence)

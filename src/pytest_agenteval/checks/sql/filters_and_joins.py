@@ -36,7 +36,7 @@ class WantedFilter:
 def wanted_filter(
     table: str, text: str, dialect: str | None, *, bounding: bool = False
 ) -> list[WantedFilter]:
-    """``status`` or ``status <> 'returned'`` as what has to be found. Raises ``ValueError``."""
+    """Return ``status`` or ``status <> 'returned'`` as what has to be found. Raises ``ValueError``."""
     try:
         tree = sqlglot.parse_one(text, dialect=dialect)
     except SqlglotError as error:
@@ -50,7 +50,7 @@ def wanted_filter(
 
 
 def unfiltered(analysis: Analysis, wanted: WantedFilter) -> list[tuple[str, ...]]:
-    """The paths to the uses of the table that are not filtered as asked (``()``: the top)."""
+    """Return the paths to the uses of the table that are not filtered as asked (``()``: the top)."""
     missing = []
     for scope in analysis.scopes:
         for alias, (node, source) in scope.selected_sources.items():
@@ -66,7 +66,7 @@ def unfiltered(analysis: Analysis, wanted: WantedFilter) -> list[tuple[str, ...]
 def _restricted(
     analysis: Analysis, scope: Scope, alias: str, wanted: WantedFilter, column: str, depth: int = 0
 ) -> bool:
-    """Whether the source ``alias`` is filtered here, or everywhere its column is passed on to."""
+    """Return whether the source ``alias`` is filtered here, or everywhere its column is passed on to."""
     if any(_restricts(analysis, entry, scope, alias, wanted, column) for entry in conditions(scope, alias)):
         return True
     names = _passed_on(analysis, scope, alias, column)
@@ -85,7 +85,7 @@ def _restricted(
 
 
 def _passed_on(analysis: Analysis, scope: Scope, alias: str, column: str) -> list[str]:
-    """The output names under which a query hands on a source's column unchanged."""
+    """Return the output names under which a query hands on a source's column unchanged."""
     names = []
     for projection in getattr(scope.expression, "selects", []):
         inner = projection.unalias()
@@ -101,7 +101,7 @@ def _passed_on(analysis: Analysis, scope: Scope, alias: str, column: str) -> lis
 
 
 def conditions(scope: Scope, alias: str | None = None) -> Iterator[Node]:
-    """What must hold in a query: its WHERE, and the ON of joins.
+    """Yield what must hold in a query: its WHERE, and the ON of joins.
 
     With ``alias``: only what restricts that source; the ON of an outer join restricts the side
     that may be missing, never the other.
@@ -136,7 +136,7 @@ def _conjuncts(node: Node) -> Iterator[Node]:
 def _restricts(
     analysis: Analysis, node: Node, scope: Scope, alias: str, wanted: WantedFilter, column: str
 ) -> bool:
-    """Whether a condition restricts the column: of an OR, every branch must."""
+    """Return whether a condition restricts the column: of an OR, every branch must."""
     node = node.unnest()
     if isinstance(node, exp.Or):
         return all(
@@ -158,7 +158,7 @@ def _restricts(
 
 
 def _is_on(node: Node, scope: Scope, alias: str, column: str) -> bool:
-    """The column of this source stands in the condition (not inside a subquery of it).
+    """Return whether the column of this source stands in the condition (not inside a subquery of it).
 
     One without a table is taken for it: the database would have refused an ambiguous one.
     """
@@ -171,13 +171,13 @@ def _is_on(node: Node, scope: Scope, alias: str, column: str) -> bool:
 
 
 def _says_nothing(node: Node) -> bool:
-    """``x = x``, ``o.id = c.order_id``: a join or a tautology, no filter."""
+    """Return ``x = x``, ``o.id = c.order_id``: a join or a tautology, no filter."""
     left, right = node.args.get("this"), node.args.get("expression")
     return isinstance(left, exp.Column) and isinstance(right, exp.Column)
 
 
 def _shape(tree: Node, rename: dict[str, str] | None = None) -> str:
-    """A predicate's text for comparison: no qualifiers, lower case names, sides in one order."""
+    """Return a predicate's text for comparison: no qualifiers, lower case names, sides in one order."""
     names = {old.casefold(): new.casefold() for old, new in (rename or {}).items()}
 
     def plain(node: Node) -> Node:
@@ -212,7 +212,7 @@ class JoinPair:
 
 
 def join_pairs(analysis: Analysis) -> tuple[list[JoinPair], list[tuple[str, tuple[str, ...]]]]:
-    """The pairs of columns joined on; and the joins (text, path) that join on no pair of columns."""
+    """Return the pairs of columns joined on; and the joins (text, path) that join on no pair of columns."""
     pairs: list[JoinPair] = []
     loose: list[tuple[str, tuple[str, ...]]] = []
     for scope in analysis.scopes:
@@ -242,7 +242,7 @@ def _equalities(analysis: Analysis, scope: Scope) -> Iterator[JoinPair]:
 
 
 def _memberships(analysis: Analysis, scope: Scope) -> Iterator[JoinPair]:
-    """``x IN (SELECT y FROM ...)`` joins as well."""
+    """Yield ``x IN (SELECT y FROM ...)`` joins as well."""
     for node in conditions(scope):
         inner = node.this if isinstance(node, exp.Not) else node
         query = inner.args.get("query") if isinstance(inner, exp.In) else None
@@ -263,7 +263,7 @@ def _pairs(
 
 
 def _using(analysis: Analysis, scope: Scope, join: exp.Join, before: list[str]) -> list[JoinPair]:
-    """Each column of USING, between the joined sources and those ``before`` them."""
+    """Return each column of USING, between the joined sources and those ``before`` them."""
     return [
         JoinPair(one, two, f"USING ({name.name})", path_of(join))
         for name in join.args.get("using") or ()
@@ -275,7 +275,7 @@ def _using(analysis: Analysis, scope: Scope, join: exp.Join, before: list[str]) 
 
 
 def _joined_sources(scope: Scope, join: exp.Join) -> list[str]:
-    """The sources a join adds: one, or those of a join in parentheses."""
+    """Return the sources a join adds: one, or those of a join in parentheses."""
     if join.alias_or_name in scope.selected_sources:
         return [join.alias_or_name]
     names = [table.alias_or_name for table in join.this.find_all(exp.Table)]
@@ -290,7 +290,7 @@ def _column_of(analysis: Analysis, scope: Scope, source: str, name: str) -> list
 
 
 def _joined(analysis: Analysis, scope: Scope, join: exp.Join, found: list[JoinPair]) -> bool:
-    """Whether one of the equalities of the query is about the joined source (or it reads no table)."""
+    """Return whether one of the equalities of the query is about the joined source (or it reads no table)."""
     tables: set[str] = set()
     for name in _joined_sources(scope, join):
         _, source = scope.selected_sources[name]
@@ -303,7 +303,7 @@ def _joined(analysis: Analysis, scope: Scope, join: exp.Join, found: list[JoinPa
 
 
 def joins_of(query: Node) -> list[exp.Join]:
-    """The joins of one query, those in parentheses too."""
+    """Return the joins of one query, those in parentheses too."""
     return [join for join in query.find_all(exp.Join) if join.find_ancestor(exp.Select) is query]
 
 
@@ -314,13 +314,13 @@ def _told(join: exp.Join) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """The LIMIT that bounds a statement's rows: its number, ``None`` for one that is no number."""
+    """The LIMIT that bounds a statement's rows: its number, ``None`` for one that is not a number."""
 
     rows: int | None
 
 
 def limit_of(tree: Node) -> LimitUse | None:
-    """The LIMIT / FETCH / TOP of a statement, or of the only subquery its rows come from."""
+    """Return the LIMIT / FETCH / TOP of a statement, or of the only subquery its rows come from."""
     limit = tree.args.get("limit")
     if limit is not None:
         count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.args.get("expression")
@@ -341,7 +341,9 @@ def limit_of(tree: Node) -> LimitUse | None:
 
 
 def single_row(tree: Node) -> bool:
-    """The statement gives one row by itself: aggregates without GROUP BY, or no table at all."""
+    """Return whether the statement gives one row by itself: aggregates without GROUP BY,
+    or no table at all.
+    """
     tree = tree.unnest() if isinstance(tree, exp.Subquery) else tree
     if not isinstance(tree, exp.Select) or tree.args.get("group") is not None:
         return False
@@ -351,7 +353,7 @@ def single_row(tree: Node) -> bool:
 
 
 def grouped(tree: Node) -> bool:
-    """The rows are groups (GROUP BY, DISTINCT), no raw rows."""
+    """Return whether the rows are groups (GROUP BY, DISTINCT), not raw rows."""
     tree = tree.unnest() if isinstance(tree, exp.Subquery) else tree
     if isinstance(tree, exp.SetOperation):
         return all(single_row(side) or grouped(side) for side in (tree.this, tree.expression))
@@ -361,7 +363,7 @@ def grouped(tree: Node) -> bool:
 
 
 def _aggregates(projection: Node) -> bool:
-    """An aggregate (not a window) stands in it, and no column outside of one."""
+    """Return an aggregate (not a window) stands in it, and no column outside of one."""
     inner = projection.unalias()
     found = [agg for agg in inner.find_all(exp.AggFunc) if agg.find_ancestor(exp.Window) is None]
     if not found:

@@ -21,7 +21,7 @@ DEFAULT_POLICY = "policies/policy.yml"
 
 
 def judge_sql(check: SqlCheck, evidence: Evidence) -> tuple[bool, str, list[str]]:
-    """(passed, why, every fault) of a sql check."""
+    """Return (passed, why, every fault) of a sql check."""
     calls = _calls(check, evidence)
     if not calls:
         refuse_unread(evidence, "sql")
@@ -62,7 +62,7 @@ def refuse_unread(evidence: Evidence, check: str) -> None:
 
 
 def touched(check: SqlCheck, evidence: Evidence) -> str | None:
-    """The first forbidden table or column that a statement touched; what cannot be read counts."""
+    """Return the first forbidden table or column that a statement touched; what cannot be read counts."""
     for call in examine(evidence.statements, *_surroundings(check, evidence)):
         if call.error is not None and check.on_unparsable == "fail":
             return f"a statement {call.error}"
@@ -136,7 +136,7 @@ def _shape(check: SqlCheck, entry: ExecutedStatement, pii: ColumnRules) -> Itera
 
 
 def _pii(check: SqlCheck, evidence: Evidence) -> ColumnRules:
-    """The check's forbidden columns and the policy's PII columns."""
+    """Return the check's forbidden columns and the policy's PII columns."""
     columns: dict[str, tuple[str, ...]] = dict(check.forbidden_columns or {})
     if evidence.services is not None:
         from pytest_agenteval.governance.files import policy_at

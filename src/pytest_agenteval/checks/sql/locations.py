@@ -20,7 +20,7 @@ _CLAUSES = {
 
 
 def clause_of(node: Node) -> str:
-    """The clause of the nearest query around ``node``: ``WHERE``, ``SELECT``, ..."""
+    """Return the clause of the nearest query around ``node``: ``WHERE``, ``SELECT``, ..."""
     child = node
     while child.parent is not None and not isinstance(child.parent, exp.Query):
         child = child.parent
@@ -28,7 +28,7 @@ def clause_of(node: Node) -> str:
 
 
 def path_of(node: Node) -> tuple[str, ...]:
-    """The ways from the statement's top to ``node``, outermost first."""
+    """Return the ways from the statement's top to ``node``, outermost first."""
     steps: list[str] = []
     child, above = node, node.parent
     while above is not None:
@@ -46,7 +46,7 @@ def path_of(node: Node) -> tuple[str, ...]:
 
 
 def _nested(query: exp.Query) -> str | None:
-    """What kind of subquery ``query`` is; ``None`` for the top, a CTE's body, a branch."""
+    """Return what kind of subquery ``query`` is; ``None`` for the top, a CTE's body, a branch."""
     outer: Node = query
     alias = ""
     while isinstance(outer.parent, exp.Subquery | exp.Paren):

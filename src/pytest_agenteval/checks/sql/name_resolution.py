@@ -71,7 +71,7 @@ class Analysis:
     made: dict[int, dict[str, set[tuple[str, str]]]] = field(default_factory=dict)
 
     def scope_of(self, node: Node) -> Scope | None:
-        """The scope of the query around ``node``."""
+        """Return the scope of the query around ``node``."""
         above: Node | None = node
         while above is not None:
             if id(above) in self.by_query:
@@ -83,12 +83,12 @@ class Analysis:
 
 
 def written(tree: Node) -> set[str]:
-    """CTEs that write (``WITH d AS (DELETE ...)``): sqlglot gives them no scope."""
+    """Return CTEs that write (``WITH d AS (DELETE ...)``): sqlglot gives them no scope."""
     return {cte.alias.casefold() for cte in tree.find_all(exp.CTE) if not isinstance(cte.this, exp.Query)}
 
 
 def stars_in(analysis: Analysis, scope: Scope, projection: Node) -> Iterator[Star]:
-    """The stars a projection holds: ``*``, ``t.*``, ``COLUMNS(...)``, whole rows."""
+    """Yield the stars a projection holds: ``*``, ``t.*``, ``COLUMNS(...)``, whole rows."""
     path = path_of(projection)
     if isinstance(scope.expression.parent, exp.Exists):
         return
@@ -103,7 +103,7 @@ def stars_in(analysis: Analysis, scope: Scope, projection: Node) -> Iterator[Sta
 def _star_parts(
     analysis: Analysis, scope: Scope, projection: Node
 ) -> Iterator[tuple[str, list[str], Callable[[str], bool]]]:
-    """(how it is written, names of the sources it covers, which columns of them)."""
+    """Yield (how it is written, names of the sources it covers, which columns of them)."""
     inner = projection.unalias()
     everything = list(scope.selected_sources)
     if isinstance(inner, exp.Star):
@@ -123,7 +123,7 @@ def _any_column(name: str) -> bool:
 
 
 def _matching(pattern: str) -> Callable[[str], bool]:
-    """DuckDB's COLUMNS('pattern'); unknown columns and broken patterns match."""
+    """Return DuckDB's COLUMNS('pattern'); unknown columns and broken patterns match."""
     try:
         compiled = re.compile(pattern)
     except re.error:
@@ -139,12 +139,12 @@ def _matching(pattern: str) -> Callable[[str], bool]:
 
 
 def _is_whole_row(analysis: Analysis, scope: Scope, column: exp.Column) -> bool:
-    """``SELECT c FROM customers c``: a source's name where a column is meant to stand."""
+    """Return ``SELECT c FROM customers c``: a source's name where a column is meant to stand."""
     return names_a_source(analysis, scope, column) and not isinstance(column.parent, exp.Dot | exp.Paren)
 
 
 def names_a_source(analysis: Analysis, scope: Scope, column: exp.Column) -> bool:
-    """Whether the column is no column, but the name of a table or subquery of its query."""
+    """Return whether the name is that of a table or subquery of its query instead of a column."""
     if column.table:
         return False
     sources = {name.casefold(): source for name, (_, source) in scope.selected_sources.items()}
@@ -155,7 +155,7 @@ def names_a_source(analysis: Analysis, scope: Scope, column: exp.Column) -> bool
 
 
 def _without(star: Node, reached: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """What is left of a star after EXCLUDE / EXCEPT; unknown columns keep the list: ``*-a,b``."""
+    """Return what is left of a star after EXCLUDE / EXCEPT; unknown columns keep the list: ``*-a,b``."""
     inner = star.this if isinstance(star, exp.Column) else star
     words = inner.args.get("except") or inner.args.get("except_") or ()
     dropped = {entry.name.casefold() for entry in words}
@@ -169,7 +169,7 @@ def _without(star: Node, reached: set[tuple[str, str]]) -> set[tuple[str, str]]:
 def _reach(
     analysis: Analysis, scope: Scope, names: Iterable[str], *, direct: bool = False
 ) -> set[tuple[str, str]]:
-    """(table, column) pairs of the database that a star over these sources gives."""
+    """Return (table, column) pairs of the database that a star over these sources gives."""
     reached: set[tuple[str, str]] = set()
     sources = {name.casefold(): source for name, (_, source) in scope.selected_sources.items()}
     for name in names:
@@ -184,13 +184,13 @@ def _reach(
 
 
 def columns_of_table(analysis: Analysis, table: str) -> set[tuple[str, str]]:
-    """(table, column) pairs of a whole table; (table, ``*``) where its columns are not known."""
+    """Return (table, column) pairs of a whole table; (table, ``*``) where its columns are not known."""
     known = columns_of(analysis.schema, table)
     return {(table, ANY)} if known is None else {(table, column) for column in known}
 
 
 def outputs(analysis: Analysis, scope: Scope) -> dict[str, set[tuple[str, str]]]:
-    """Per output column of a query (lower case) the database columns it is made of.
+    """Return per output column of a query (lower case) the database columns it is made of.
 
     A column passed on unchanged is its own only entry; ``*`` stands for unknown columns. Inside
     itself a recursive CTE has none yet.
@@ -224,7 +224,7 @@ def _outputs(analysis: Analysis, scope: Scope) -> dict[str, set[tuple[str, str]]
 
 
 def resolve(analysis: Analysis, column: exp.Column) -> list[tuple[str, str]]:
-    """The database columns behind a column of a query; several where its table is not certain."""
+    """Return the database columns behind a column of a query; several where its table is not certain."""
     scope = analysis.scope_of(column)
     name = column.name
     while scope is not None:
@@ -243,7 +243,7 @@ def resolve(analysis: Analysis, column: exp.Column) -> list[tuple[str, str]]:
 def _unqualified(
     analysis: Analysis, scope: Scope, sources: Iterable[Any], column: exp.Column
 ) -> list[tuple[str, str]] | None:
-    """A column without a table belongs to the source that has it; ``None``: look further out."""
+    """Return a column without a table belongs to the source that has it; ``None``: look further out."""
     open_sources = []
     for source in sources:
         known = _known_columns(analysis, source)
@@ -258,7 +258,7 @@ def _unqualified(
 
 
 def _is_alias(scope: Scope, column: exp.Column) -> bool:
-    """The name of an expression in the same select list, used in ORDER BY, GROUP BY, HAVING..."""
+    """Return the name of an expression in the same select list, used in ORDER BY, GROUP BY, HAVING..."""
     if clause_of(column) in ("SELECT", "JOIN"):
         return False
     for projection in getattr(scope.expression, "selects", []):
@@ -291,7 +291,7 @@ def _of_source(analysis: Analysis, source: Any, name: str) -> list[tuple[str, st
 
 
 def _guess(analysis: Analysis, column: exp.Column) -> list[tuple[str, str]]:
-    """Without scopes: every table of the statement, or the one whose name or alias is written."""
+    """Return, without scopes, every table of the statement, or the one whose name or alias is written."""
     tables = [table for table in analysis.tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     if column.table:
         wanted = column.table.casefold()
@@ -300,7 +300,7 @@ def _guess(analysis: Analysis, column: exp.Column) -> list[tuple[str, str]]:
 
 
 def direct_tables(analysis: Analysis, column: exp.Column) -> list[str]:
-    """The database tables a written column belongs to itself (not through a CTE or subquery).
+    """Return the database tables a written column belongs to itself (not through a CTE or subquery).
 
     What comes through those has been counted where it was written.
     """
@@ -323,7 +323,7 @@ def direct_tables(analysis: Analysis, column: exp.Column) -> list[str]:
 
 
 def base_tables(scope: Scope) -> list[str]:
-    """The database tables a query reads itself."""
+    """Return the database tables a query reads itself."""
     return [
         table_name(source)
         for _, source in scope.selected_sources.values()

@@ -41,12 +41,12 @@ class Parsed:
 
 
 def known_dialects() -> tuple[str, ...]:
-    """The dialects sqlglot speaks."""
+    """Return the dialects sqlglot speaks."""
     return tuple(entry.value for entry in Dialects if entry.value)
 
 
 def parse(sql: str, dialect: str | None) -> Parsed:
-    """The statements of ``sql``; comments and a trailing ``;`` are none."""
+    """Return the statements of ``sql``; comments and a trailing ``;`` are none."""
     try:
         with quiet():
             found = sqlglot.parse(sql, dialect=dialect)
@@ -61,7 +61,7 @@ def parse(sql: str, dialect: str | None) -> Parsed:
 
 
 def unwrapped(tree: Node, dialect: str | None) -> Node:
-    """The statement an EXPLAIN is about, where it can be parsed; else the tree itself."""
+    """Return the statement an EXPLAIN is about, where it can be parsed; else the tree itself."""
     if not (isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"):
         return tree
     words = _command_text(tree).split()
@@ -79,7 +79,7 @@ def unwrapped(tree: Node, dialect: str | None) -> Node:
 
 
 def kind(tree: Node) -> str:
-    """The statement's word: ``SELECT``, ``DELETE``, ``EXPLAIN``, ``ATTACH``, ..."""
+    """Return the statement's word: ``SELECT``, ``DELETE``, ``EXPLAIN``, ``ATTACH``, ..."""
     if isinstance(tree, exp.Command):
         return tree.name.upper()
     if isinstance(tree, exp.Query | exp.Values | exp.Pivot):
@@ -90,12 +90,12 @@ def kind(tree: Node) -> str:
 
 
 def part(node: Node, name: str) -> Any:
-    """An argument of a node; sqlglot spells ``from`` and ``with`` in two ways, by version."""
+    """Return an argument of a node; sqlglot spells ``from`` and ``with`` in two ways, by version."""
     return node.args.get(name) or node.args.get(f"{name}_")
 
 
 def written_name(function: Node, sql: str) -> set[str]:
-    """All names of a called function, lower case: as written, and as sqlglot knows it."""
+    """Return all names of a called function, lower case: as written, and as sqlglot knows it."""
     names = {function.name} if isinstance(function, exp.Anonymous) else set()
     if isinstance(function, exp.Func) and not isinstance(function, exp.Anonymous):
         names |= set(type(function).sql_names())
@@ -106,7 +106,7 @@ def written_name(function: Node, sql: str) -> set[str]:
 
 
 def called_names(sql: str, dialect: str | None) -> set[str]:
-    """Every word of a text that an opening parenthesis follows, lower case."""
+    """Return every word of a text that an opening parenthesis follows, lower case."""
     tokens = sqlglot.tokenize(sql, dialect=dialect)
     pairs = pairwise(tokens)
     return {token.text.lower() for token, after in pairs if after.text == "("}
@@ -125,13 +125,15 @@ def _command_text(tree: exp.Command) -> str:
 
 
 def _plain(text: str) -> str:
-    """The parser underlines the place with terminal codes; nobody wants them in a report."""
+    """Remove the terminal codes with which the parser underlines the place."""
     return text.replace("\x1b[4m", "").replace("\x1b[0m", "")
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The parser warns about statements it only keeps as text; we say so ourselves."""
+    """Provide silence the parser's warnings about statements that it keeps as text;
+    the check reports them.
+    """
     logger = logging.getLogger("sqlglot")
     before = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -48,7 +48,7 @@ _FILE = re.compile(
 
 
 def not_read_only(tree: Node, sql: str) -> list[str]:
-    """Everything in one statement that a reading one must not have, each in a few words."""
+    """Return everything in one statement that a reading one must not have, each in a few words."""
     word = kind(tree)
     if word != "SELECT":
         return [word]

@@ -65,40 +65,40 @@ def examine(statements: Iterable[Statement], schema: Schema, dialect: str | None
 
 
 def at(path: tuple[str, ...], clause: str = "") -> str:
-    """`` (CTE c > subquery in WHERE)``: the way to something, '' for the top of a statement."""
+    """Return `` (CTE c > subquery in WHERE)``: the way to something, '' for the top of a statement."""
     inside = clause not in ("", "SELECT", "FROM") and not (path and path[-1].endswith(f"in {clause}"))
     steps = [*path, clause] if inside else list(path)
     return f" ({' > '.join(steps)})" if steps else ""
 
 
 def read_only(entry: ExecutedStatement) -> Iterator[str]:
-    """It is a SELECT or WITH that writes, locks, loads and reads no files."""
+    """Yield why a statement is not a SELECT or WITH that only reads tables."""
     for reason in not_read_only(entry.root, entry.sql):
         yield f"not read-only: {reason}"
 
 
 def single_statement(call: Call) -> Iterator[str]:
-    """One statement per call."""
+    """Yield one statement per call."""
     if len(call.statements) > 1:
         yield f"{len(call.statements)} statements in one call"
 
 
 def allowed_tables(entry: ExecutedStatement, allowed: Sequence[str]) -> Iterator[str]:
-    """Every table read is one of these."""
+    """Yield tables read that are none of these."""
     for use in entry.analysis.tables:
         if listed(use.name, allowed) is None:
             yield f"reads {use.name}{at(use.path)}, allowed: {', '.join(allowed)}"
 
 
 def forbidden_tables(entry: ExecutedStatement, forbidden: Sequence[str]) -> Iterator[str]:
-    """None of these is read."""
+    """Yield each of these tables that is read."""
     for use in entry.analysis.tables:
         if listed(use.name, forbidden) is not None:
             yield f"reads forbidden table {use.name}{at(use.path)}"
 
 
 def reached(column: str, names: Iterable[str]) -> list[str]:
-    """Those of ``names`` that ``column`` is, or that a star over unknown columns may reach."""
+    """Return those of ``names`` that ``column`` is, or that a star over unknown columns may reach."""
     if not column.startswith(ANY):
         return [name for name in names if name.casefold() == column.casefold()]
     dropped = column.removeprefix(f"{ANY}-").split(",") if column != ANY else []
@@ -106,7 +106,7 @@ def reached(column: str, names: Iterable[str]) -> list[str]:
 
 
 def forbidden_columns(entry: ExecutedStatement, forbidden: ColumnRules) -> Iterator[str]:
-    """None of these columns is used, on whatever way."""
+    """Yield each of these columns that is used in any way."""
     for use in entry.analysis.columns:
         for table in use.tables:
             rule = listed(table, forbidden)
@@ -116,7 +116,7 @@ def forbidden_columns(entry: ExecutedStatement, forbidden: ColumnRules) -> Itera
 
 
 def allowed_columns(entry: ExecutedStatement, allowed: ColumnRules) -> Iterator[str]:
-    """Of these tables no other column is used; a column of uncertain table gets the benefit."""
+    """Yield other columns of these tables that are used, unless the table is uncertain."""
     for use in entry.analysis.columns:
         rules = [rule for table in use.tables if (rule := listed(table, allowed)) is not None]
         if len(rules) < len(use.tables):
@@ -130,7 +130,7 @@ def allowed_columns(entry: ExecutedStatement, allowed: ColumnRules) -> Iterator[
 
 
 def returned_columns(call: Call, forbidden: ColumnRules) -> Iterator[str]:
-    """The rows that came back have no column (or key inside a value) of a forbidden name."""
+    """Yield the rows that came back have no column (or key inside a value) of a forbidden name."""
     if call.rows is None:
         return
     names = set(call.rows.names) | _keys(call.rows)
@@ -144,7 +144,7 @@ def returned_columns(call: Call, forbidden: ColumnRules) -> Iterator[str]:
 
 
 def _keys(table: Table) -> set[str]:
-    """Keys of maps inside cells (a whole row comes back as one)."""
+    """Return keys of maps inside cells (a whole row comes back as one)."""
     found: set[str] = set()
     for index in range(len(table.columns)):
         for value in table.column(index):
@@ -154,13 +154,13 @@ def _keys(table: Table) -> set[str]:
 
 
 def stars(entry: ExecutedStatement) -> Iterator[str]:
-    """No ``*`` in a select list."""
+    """Yield each ``*`` in a select list."""
     for star in entry.analysis.stars:
         yield f"select star {star.text}{at(star.path)}"
 
 
 def stars_on(entry: ExecutedStatement, columns: ColumnRules) -> Iterator[str]:
-    """No ``*`` that reaches one of these columns, directly or through a CTE or subquery."""
+    """Yield each ``*`` that reaches one of these columns, directly or through a CTE or subquery."""
     for star in entry.analysis.stars:
         hit = [
             f"{rule}.{name}"
@@ -173,7 +173,7 @@ def stars_on(entry: ExecutedStatement, columns: ColumnRules) -> Iterator[str]:
 
 
 def required_filters(entry: ExecutedStatement, filters: ColumnRules) -> Iterator[str]:
-    """Every use of these tables is filtered on these columns, or by these predicates."""
+    """Yield uses of these tables that are not filtered on these columns or by these predicates."""
     for table, texts in filters.items():
         for text in texts:
             for wanted in wanted_filter(table, text, entry.dialect):
@@ -182,7 +182,7 @@ def required_filters(entry: ExecutedStatement, filters: ColumnRules) -> Iterator
 
 
 def time_filter(entry: ExecutedStatement, columns: ColumnRules) -> Iterator[str]:
-    """Every use of these tables is bounded on its time column."""
+    """Yield uses of these tables that are not bounded on their time column."""
     for table, texts in columns.items():
         for text in texts:
             for wanted in wanted_filter(table, text, entry.dialect, bounding=True):
@@ -191,7 +191,7 @@ def time_filter(entry: ExecutedStatement, columns: ColumnRules) -> Iterator[str]
 
 
 def allowed_joins(entry: ExecutedStatement, joins: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Tables are joined on these pairs of columns only, in either direction."""
+    """Yield joins on other pairs of columns than these, in either direction."""
     allowed = [(split_column(left), split_column(right)) for left, right in joins]
     pairs, loose = join_pairs(entry.analysis)
     for pair in pairs:
@@ -211,7 +211,7 @@ def _is_column(a: tuple[str, str], b: tuple[str, str]) -> bool:
 
 
 def forbidden_functions(entry: ExecutedStatement, names: Iterable[str]) -> Iterator[str]:
-    """None of these functions is called."""
+    """Yield each of these functions that is called."""
     wanted = {name.lower().removesuffix("()") for name in names}
     found = set()
     for call in entry.tree.find_all(exp.Func):
@@ -224,7 +224,7 @@ def forbidden_functions(entry: ExecutedStatement, names: Iterable[str]) -> Itera
 
 
 def require_limit(entry: ExecutedStatement, *, groups: bool = True) -> Iterator[str]:
-    """A statement that may give many rows has a LIMIT; ``groups``: also one that groups them."""
+    """Yield a statement that may give many rows has a LIMIT; ``groups``: also one that groups them."""
     if not isinstance(entry.root, exp.Query) or single_row(entry.tree):
         return
     if limit_of(entry.tree) is None and (groups or not grouped(entry.tree)):
@@ -232,7 +232,7 @@ def require_limit(entry: ExecutedStatement, *, groups: bool = True) -> Iterator[
 
 
 def max_limit(entry: ExecutedStatement, most: int) -> Iterator[str]:
-    """No LIMIT is above ``most``."""
+    """Yield each LIMIT above ``most``."""
     limit = limit_of(entry.tree)
     if limit is not None and limit.rows is None:
         yield f"its LIMIT is no plain number, allowed <= {most:,}"
@@ -241,12 +241,12 @@ def max_limit(entry: ExecutedStatement, most: int) -> Iterator[str]:
 
 
 def max_rows(call: Call, most: int) -> Iterator[str]:
-    """No more rows came back; what is not known is not judged."""
+    """Yield a fault if more rows came back; an unknown count is not judged."""
     if call.rows is not None and call.rows.row_count > most:
         yield f"{call.rows.row_count:,} rows came back, allowed <= {most:,}"
 
 
 def unread(calls: Iterable[Call], tables: Iterable[str]) -> list[str]:
-    """Those of ``tables`` that no statement reads."""
+    """Return those of ``tables`` that no statement reads."""
     uses: list[Any] = [use for call in calls for entry in call.statements for use in entry.analysis.tables]
     return [table for table in tables if not any(same_table(use.name, table) for use in uses)]

@@ -19,7 +19,7 @@ _CATALOGUES = ("information_schema", "pg_catalog", "sqlite_master", "sqlite_sche
 
 
 def unknown_names(check: SqlCheck, schema: Schema) -> list[str]:
-    """What is not in ``schema`` of the names in a check, in words, with the nearest that is."""
+    """Return what is not in ``schema`` of the names in a check, in words, with the nearest that is."""
     found = []
     for field, table, column in _names(check):
         known = listed(table, schema)
@@ -34,7 +34,7 @@ def unknown_names(check: SqlCheck, schema: Schema) -> list[str]:
 
 
 def _names(check: SqlCheck) -> Iterator[tuple[str, str, str | None]]:
-    """Every (field, table, column) that a check names."""
+    """Yield every (field, table, column) that a check names."""
     for field in _TABLES:
         yield from ((field, table, None) for table in getattr(check, field) or ())
     for field in _COLUMNS:

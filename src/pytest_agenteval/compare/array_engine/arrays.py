@@ -52,7 +52,7 @@ class ToleranceNumbers:
     _strict: NDArray[np.bool_] | bool | None = None
 
     def at(self, row: int) -> Number:
-        """The exact number of a row."""
+        """Return the exact number of a row."""
         if self.given is not None:
             return self.given[row] or 0
         if self.scaled is not None:
@@ -80,7 +80,7 @@ class ToleranceNumbers:
         return None if isinstance(self._strict, bool) else self._strict
 
     def shows_at_most(self, decimals: int) -> bool:
-        """Whether no number of the column shows more than ``decimals`` decimals."""
+        """Return whether no number of the column shows more than ``decimals`` decimals."""
         if decimals not in self._shows:
             self._shows[decimals] = self._measure(decimals)
         return self._shows[decimals]
@@ -98,7 +98,7 @@ class ToleranceNumbers:
         return values if self.present is None else values[self.present]
 
     def _floats_show(self, values: Floats, decimals: int) -> bool:
-        """A double is the nearest one to m / 10^k exactly when scaling and rounding give it back."""
+        """Return a double is the nearest one to m / 10^k exactly when scaling and rounding give it back."""
         if decimals > 22:
             return all(shown_decimals(float(value)) <= decimals for value in values)
         for start in (0, 1000):
@@ -118,7 +118,7 @@ class ToleranceNumbers:
 
 
 def bits(numbers: ToleranceNumbers) -> Ints:
-    """Numbers as exact keys: equal ones have equal bits (0.0 and -0.0 too)."""
+    """Return numbers as exact keys: equal ones have equal bits (0.0 and -0.0 too)."""
     return (numbers.floats + 0.0).view(np.int64)
 
 
@@ -137,10 +137,10 @@ class ArraySide:
 
 @dataclass(slots=True)
 class KeyCoder:
-    """Codes for keys that are no plain integers, shared by both sides of a column pair."""
+    """Codes for keys that are not plain integers, shared by both sides of a column pair."""
 
     codes: dict[Hashable, int] = field(default_factory=dict)
 
     def code(self, key: Hashable) -> int:
-        """The code of a key, the same for equal keys."""
+        """Return the code of a key, the same for equal keys."""
         return self.codes.setdefault(key, len(self.codes))

@@ -127,7 +127,9 @@ def assign(
 
 
 def _forced(candidates: dict[int, list[int]]) -> tuple[Pairs, dict[int, list[int]]]:
-    """Pairs that every assignment holds: columns with one candidate, and what that leaves of the others."""
+    """Return pairs that every assignment holds: columns with one candidate,
+    and what that leaves of the others.
+    """
     ahead: Pairs = []
     left = dict(candidates)
     while single := [e for e, found in left.items() if len(found) == 1]:
@@ -146,7 +148,7 @@ def _pair(engine: Tables, pairs: Mapping, ties: tuple[Rows, Rows] | None) -> boo
 
 
 def _named_rows(engine: Tables, known: Mapping, ties: tuple[Rows, Rows] | None) -> tuple[Rows, Rows] | None:
-    """Rows that belong together in any pairing, where columns without tolerance name each row."""
+    """Return rows that belong together in any pairing, where columns without tolerance name each row."""
     columns = [column for column in (engine.column(e, a) for e, a in known) if not column.rules]
     if not columns and ties is None:
         return None
@@ -159,7 +161,7 @@ def _named_rows(engine: Tables, known: Mapping, ties: tuple[Rows, Rows] | None) 
 
 
 def _along(engine: Tables, candidates: dict[int, list[int]], rows: tuple[Rows, Rows]) -> Pairs | None:
-    """A matching of columns each of which agrees along the rows."""
+    """Return a matching of columns each of which agrees along the rows."""
     columns = sorted({a for found in candidates.values() for a in found})
     place = {a: i for i, a in enumerate(columns)}
     edges = []
@@ -173,7 +175,7 @@ def _along(engine: Tables, candidates: dict[int, list[int]], rows: tuple[Rows, R
 
 
 def _agrees(engine: Tables, e: int, a: int, rows: tuple[Rows, Rows]) -> bool:
-    """Whether two columns agree along the rows: first by what they hold, then by the rule."""
+    """Return whether two columns agree along the rows: first by what they hold, then by the rule."""
     mine, theirs = rows
     if not (engine.percent(a) or engine.options_of(e).percent == "either"):
         reading = engine.base_reading(e)
@@ -199,7 +201,7 @@ class _Colours:
 
 
 class ColumnSearch:
-    """The search for one pair of tables; ``codes`` say how finely numbers are told apart."""
+    """The search for one pair of tables; ``codes`` say how finely numbers are distinguished."""
 
     def __init__(
         self,
@@ -232,7 +234,7 @@ class ColumnSearch:
         return self._depth_first(start)
 
     def _rows(self) -> tuple[Hashes, Hashes] | None:
-        """Row hashes over the columns that are fixed already; ``None`` where they disagree."""
+        """Return row hashes over the columns that are fixed already; ``None`` where they disagree."""
         mine, theirs = (np.zeros(rows, np.uint64) for rows in self.engine.rows)
         if self.ties is not None:
             mine, theirs = (mix(ids.astype(np.uint64)) for ids in self.ties)
@@ -244,7 +246,7 @@ class ColumnSearch:
         return mine, theirs
 
     def _cell(self, expected: bool, e: int, a: int) -> Hashes:
-        """A hash per cell of a column read as expected column ``e`` says."""
+        """Return a hash per cell of a column read as expected column ``e`` says."""
         key = (expected, e, -1 if expected else a)
         if key not in self._cells:
             content = self.engine.content(expected, e if expected else a, self._way(expected, e, a))
@@ -255,7 +257,7 @@ class ColumnSearch:
         return self._cells[key]
 
     def _number_codes(self, e: int, numbers: ToleranceNumbers) -> Hashes:
-        """Codes of numbers; columns of one name may well be near only."""
+        """Return codes of numbers; columns of one name may well be near only."""
         if e in self.candidates:
             if self.codes == EXACT:
                 return bits(numbers).view(np.uint64)
@@ -269,7 +271,7 @@ class ColumnSearch:
         return self._clusters(options, self.engine.base_reading(e), numbers)
 
     def _decimals(self) -> int | None:
-        """The decimals that the answered numbers show, where they are few."""
+        """Return the decimals that the answered numbers show, where they are few."""
         numbers = [
             found
             for e, columns in self.candidates.items()
@@ -280,24 +282,24 @@ class ColumnSearch:
         return next((k for k in shown if all(n.shows_at_most(k) for n in numbers)), None) if numbers else None
 
     def _raw(self, e: int, a: int) -> bytes:
-        """What an answered column holds, its numbers as they are: codes join what is only near."""
+        """Return what an answered column holds, its numbers as they are: codes join what is only near."""
         content = self.engine.content(False, a, self._way(False, e, a))
         return b"".join([content.hashes.tobytes(), *(n.floats.tobytes() for n in content.numbers)])
 
     def _way(self, expected: bool, e: int, a: int) -> ColumnReading:
-        """How a column is read: answered percentages by the factor that was found for them."""
+        """Return how a column is read: answered percentages by the factor that was found for them."""
         scaled = not expected and (self.engine.percent(a) or self.engine.options_of(e).percent == "either")
         return self.engine.reading(e, a) if scaled else self.engine.base_reading(e)
 
     def _clusters(self, options: ColumnOptions, reading: ColumnReading, numbers: ToleranceNumbers) -> Hashes:
-        """Numbers that a tolerance could join get one code: a coarse but safe stand-in for the rule."""
+        """Give one code to numbers that a tolerance could join: a coarse but safe stand-in for the rule."""
         key = (options, reading)
         if key not in self._cuts:
             self._cuts[key] = self._cut_points(options, reading)
         return np.asarray(np.searchsorted(self._cuts[key], numbers.floats), np.uint64)
 
     def _cut_points(self, options: ColumnOptions, reading: ColumnReading) -> NDArray[np.float64]:
-        """Middles of the gaps that no tolerance crosses, over all columns that are read alike."""
+        """Return middles of the gaps that no tolerance crosses, over all columns that are read alike."""
         columns = [(True, e) for e in self.candidates if self.engine.base_reading(e) == reading]
         columns += [
             (False, a)
@@ -319,7 +321,7 @@ class ColumnSearch:
         return np.asarray((values[:-1][apart] + values[1:][apart]) / 2, np.float64)
 
     def _extend(self, mine: Hashes, theirs: Hashes, e: int, a: int) -> tuple[Hashes, Hashes] | None:
-        """Row hashes with one more column; ``None`` where the rows no longer agree."""
+        """Return row hashes with one more column; ``None`` where the rows no longer agree."""
         self.bounds.cells -= STEP + len(mine) + len(theirs)
         one, two = mix(mine + self._cell(True, e, a)), mix(theirs + self._cell(False, e, a))
         if self.as_set:
@@ -359,7 +361,7 @@ class ColumnSearch:
         return None
 
     def _ways(self, e: int, chosen: dict[int, int]) -> Iterator[int]:
-        """Candidates of a column that are free, each content once."""
+        """Yield candidates of a column that are free, each content once."""
         taken, tried = set(chosen.values()), set()
         for a in self.candidates[e]:
             if a in taken:
@@ -403,7 +405,7 @@ class ColumnSearch:
         return None
 
     def _ties(self, colours: _Colours) -> Iterator[tuple[int, int]]:
-        """Pairs of alike columns to tie; (-1, -1) where every column has a colour of its own."""
+        """Yield pairs of alike columns to tie; (-1, -1) where every column has a colour of its own."""
         values, counts = np.unique(colours.columns[0], return_counts=True)
         if len(values) == len(self.expected_indexes):
             yield -1, -1

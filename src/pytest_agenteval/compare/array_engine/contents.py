@@ -1,4 +1,4 @@
-"""What a column holds when read by itself, so that columns can be told apart without pairing rows."""
+"""What a column holds when read by itself, so that columns can be distinguished without pairing rows."""
 
 from __future__ import annotations
 

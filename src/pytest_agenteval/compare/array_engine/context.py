@@ -55,7 +55,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return matcher.pair_sets() if self.options.duplicates == "set" else matcher.pair(full=True)
 
     def match(self, columns: Sequence[ArrayColumn]) -> bool:
-        """Whether the tables would match with these columns."""
+        """Return whether the tables would match with these columns."""
         if self.options.duplicates == "set" and self.runs is None:
             return Matcher(columns, self.rows).pair_sets().matched
         ids = None if self.runs is None else run_ids(self.runs, self.rows)
@@ -71,7 +71,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         ]
 
     def total(self, position: int, expected: bool) -> Number | None:
-        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        """Return the sum of a numeric column; ``None`` where it holds no number but 0."""
         keys, numbers = self._sides(expected)[position]
         if numbers:
             held = numbers[0].present
@@ -92,7 +92,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return Decimal(whole) if bool(values.any()) else None
 
     def unknown(self, rows: RowNumbers, expected: bool) -> bool:
-        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        """Return whether any of ``rows`` of one side has no equal at all on the other side."""
         part = np.asarray(rows, np.int64)
         mine, theirs = self._both_hashes(range(len(self.paired)))
         own, other = (mine, theirs) if expected else (theirs, mine)
@@ -105,7 +105,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return bool(len(matcher.pair_sets(facing, part).unmatched_actual))
 
     def multiplied(self, times: int) -> bool:
-        """Whether the answer is every expected row ``times`` times."""
+        """Return whether the answer is every expected row ``times`` times."""
         columns = [
             ArrayColumn(
                 _tiled_keys(c.expected, times),
@@ -117,11 +117,11 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return Matcher(columns, (self.rows[0] * times, self.rows[1])).pair().matched
 
     def same_sets(self) -> bool:
-        """Whether both sides hold the same distinct rows."""
+        """Return whether both sides hold the same distinct rows."""
         return self.engine.matcher(self.pairs).pair_sets().matched
 
     def distinct(self, expected: bool) -> int:
-        """How many different rows a side holds (numbers compared exactly)."""
+        """Return how many different rows a side holds (numbers compared exactly)."""
         keys: list[ColumnKeys] = []
         for key, numbers in self._sides(expected):
             keys += [key, *(ColumnKeys(None, bits(n)) for n in numbers)]
@@ -132,7 +132,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return [self.engine.column(e, partners[e]) for e in self.order or ()]
 
     def list_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a list, ties of the sort keys free."""
+        """Return whether these rows match as a list, ties of the sort keys free."""
         e, a = np.asarray(expected_part, np.int64), np.asarray(actual_part, np.int64)
         new = np.ones(len(e), bool)
         keys = self._key_columns()
@@ -146,13 +146,13 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return Matcher(self.paired, self.rows, ids).pair(e, a).matched
 
     def bag_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a bag."""
+        """Return whether these rows match as a bag."""
         return (
             Matcher(self.paired, self.rows).pair(np.asarray(expected_part), np.asarray(actual_part)).matched
         )
 
     def without_nulls(self, expected: bool) -> RowNumbers:
-        """Rows of a side none of whose sort keys is NULL."""
+        """Return rows of a side none of whose sort keys is NULL."""
         good = np.ones(self.rows[0 if expected else 1], bool)
         for column in self._key_columns():
             classes = (column.expected if expected else column.actual).classes
@@ -161,7 +161,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return np.flatnonzero(good)
 
     def before_last(self, expected: bool) -> RowNumbers:
-        """Rows of a side whose sort keys are not those of the last expected row."""
+        """Return rows of a side whose sort keys are not those of the last expected row."""
         keys = self._key_columns()
         rows, last = self.rows[0 if expected else 1], self.rows[0] - 1
         if not expected:  # an answered key may be of another type, or rounded
@@ -176,7 +176,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return np.flatnonzero(~tied)
 
     def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
-        """Which of the row pairs differ in a column."""
+        """Return which of the row pairs differ in a column."""
         if not len(pairs):
             return []
         both = np.asarray(pairs, np.int64)
@@ -200,7 +200,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return self._singles[id(column)]
 
     def moved(self) -> list[int]:
-        """Rows that differ from the row at the same place (both sides have as many)."""
+        """Return rows that differ from the row at the same place (both sides have as many)."""
         rows = np.arange(self.rows[0])
         out = np.zeros(len(rows), bool)
         for column in self.paired:
@@ -215,7 +215,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return self._hashes[key]
 
     def suspects(self, alignment: Alignment) -> list[int]:
-        """Where a key aligns the rows: the one column that differs, or the key itself."""
+        """Return where a key aligns the rows: the one column that differs, or the key itself."""
         ties = self.runs is not None and len(self.runs) < self.expected_rows
         if ties or not alignment.unique or not alignment.changed:
             return super().suspects(alignment)
@@ -223,7 +223,9 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return sorted({*one, *alignment.keys})
 
     def swaps(self, alignment: Alignment) -> list[tuple[int, int]]:
-        """Where a key aligns the rows: the two columns that differ; else all, if that is little work."""
+        """Return where a key aligns the rows: the two columns that differ;
+        else all, if that is little work.
+        """
         if alignment.unique and alignment.changed:
             if len(alignment.differing) == 2:
                 return [(alignment.differing[0], alignment.differing[1])]
@@ -235,28 +237,30 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
     def join(
         self, positions: Sequence[int], expected_part: RowNumbers, actual_part: RowNumbers
     ) -> list[tuple[int, int]]:
-        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        """Return rows of either side that agree in these columns (which distinguish the rows of each
+        side).
+        """
         es, as_ = np.asarray(expected_part, np.int64), np.asarray(actual_part, np.int64)
         mine, theirs = self._both_hashes(positions)
         _, left, right = np.intersect1d(mine[es], theirs[as_], return_indices=True)
         return list(zip(es[left].tolist(), as_[right].tolist(), strict=True))
 
     def unique(self, positions: Sequence[int], expected: bool) -> bool:
-        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        """Return whether these columns (which have no tolerance) distinguish all rows of a side."""
         hashes = self._both_hashes(positions)[0 if expected else 1]
         head = hashes[:2000]
         return len(distinct(head)) == len(head) and len(distinct(hashes)) == len(hashes)
 
     def exact(self, position: int) -> bool:
-        """Whether a column is compared without tolerance."""
+        """Return whether a column is compared without tolerance."""
         return not self.paired[position].rules
 
     def agrees_without(self, position: int) -> bool:
-        """Whether the tables match when one column is left out: it alone is to blame."""
+        """Return whether the tables match when one column is left out: it alone is to blame."""
         return self._likely(position) and self.match(self.rest(position))
 
     def _likely(self, position: int) -> bool:
-        """A sum over row hashes says at once that the other columns disagree."""
+        """Return a sum over row hashes says at once that the other columns disagree."""
         if self.options.duplicates == "set" or self.runs is not None:
             return True
         others = [i for i in range(len(self.paired)) if i != position]
@@ -284,7 +288,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return ArrayColumnContext(self) if max(self.rows) <= MOST_WHOLE else None
 
     def _sample(self, position: int) -> tuple[Rows, Rows]:
-        """Rows of both sides that agree in all other columns, those that differ among them."""
+        """Return rows of both sides that agree in all other columns, those that differ among them."""
         if max(self.rows) <= MOST_SAMPLED:
             return np.arange(self.rows[0]), np.arange(self.rows[1])
         if self.runs is not None:
@@ -311,7 +315,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return run_ids(self.runs or (), self.rows)[0]
 
     def _whole_runs(self) -> Rows:
-        """Rows of whole runs: of those that hold a moved row, and of others between them.
+        """Return rows of whole runs: of those that hold a moved row, and of others between them.
 
         A word that is undone on the moved rows alone would not say that the others contradict it.
         """
@@ -330,7 +334,7 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
         return np.asarray(rows[:MOST_SAMPLED], np.int64)
 
     def _by_rank(self, position: int, rows: Rows, expected: bool) -> Rows:
-        """Rows at even distances in the order of a column, where nothing else tells rows apart."""
+        """Return rows at even distances in the order of a column, where nothing else distinguishes rows."""
         keys, numbers = self._sides(expected)[position]
         values: Any = numbers[0].floats if numbers else keys.values
         order = rows if values is None else rows[np.argsort(values[rows], kind="stable")]
@@ -338,13 +342,13 @@ class ArrayDiagnosisContext(DiagnosisContext[ArrayColumn]):
 
 
 def _runs_of(numbers: Rows) -> list[range]:
-    """The runs of equal numbers, as ranges of places."""
+    """Return the runs of equal numbers, as ranges of places."""
     ends = [*np.flatnonzero(np.diff(numbers)) + 1, len(numbers)]
     return [range(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _arrays(columns: Sequence[ArrayColumn], expected: bool) -> list[NDArray[Any]]:
-    """All arrays that make up the cells of one side."""
+    """Return all arrays that make up the cells of one side."""
     found: list[Any] = []
     for column in columns:
         keys = column.expected if expected else column.actual

@@ -77,7 +77,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return max(tried, key=lambda entry: _hits(entry[0], self.rows))
 
     def _read_json(self, e: int, a: int, coder: KeyCoder) -> ArrayColumn:
-        """Cells of JSON are read one by one: how a number counts depends on the whole column."""
+        """Read cells of JSON one by one: how a number counts depends on the whole column."""
         reading = self.base_reading(e)
         cells = loosened(
             [read_cell(value, reading) for value in self.expected.column(e)],
@@ -97,7 +97,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         )
 
     def matcher(self, mapping: Sequence[tuple[int, int]], runs: tuple[Rows, Rows] | None = None) -> Matcher:
-        """What pairs rows on these columns."""
+        """Return what pairs rows on these columns."""
         columns = [self.column(e, a) for e, a in mapping]
         if runs is not None:
             return Matcher(columns, self.rows, runs)
@@ -118,7 +118,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return self.matcher(mapping, ids).pair()
 
     def first_rows(self, mapping: Sequence[tuple[int, int]], expected: bool) -> list[int]:
-        """The first of all rows that hold the same in these columns (numbers exactly), in order."""
+        """Return the first of all rows that hold the same in these columns (numbers exactly), in order."""
         keys: list[ColumnKeys] = []
         for e, a in mapping:
             column = self.column(e, a)
@@ -142,7 +142,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return starts
 
     def content(self, expected: bool, index: int, reading: ColumnReading) -> ColumnContent:
-        """What a column holds when read by itself."""
+        """Return what a column holds when read by itself."""
         key = (expected, index, reading)
         if key not in self._contents:
             table = self.expected if expected else self.actual
@@ -163,7 +163,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
     ) -> dict[int, list[int]]:
         """Return for each expected column the answered ones that may hold the same bag of values.
 
-        Columns are told apart by what they hold, not pair by pair, so that wide tables stay cheap.
+        Columns are distinguished by what they hold, not pair by pair, so that wide tables stay cheap.
         """
         return {e: self._alike_to(e, actual_indexes) for e in expected_indexes}
 
@@ -185,7 +185,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return sorted(found, key=actual_indexes.index) if rows else sorted(found)
 
     def percent(self, a: int) -> bool:
-        """Whether an answered column holds cells with %, which a factor may still bring together."""
+        """Return whether an answered column holds cells with %, which a factor may still bring together."""
         if a not in self._percents:
             self._percents[a] = has_percent(self.actual.values[a])
         return self._percents[a]
@@ -217,7 +217,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return ArrayDiagnosisContext(self, self.options, columns, runs, order)
 
     def leniency(self, e: int, a: int, pairing: ArrayPairing) -> tuple[int, int, int]:
-        """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
+        """Return cells of a matched column that were close, that were rounded, and rounded ones below 1."""
         close = rounded = small = 0
         for rule in self.column(e, a).rules:
             if not rule.differed:
@@ -244,7 +244,7 @@ def _paired(
 
 
 def _hits(column: ArrayColumn, rows: tuple[int, int]) -> int:
-    """How many rows of a column pair find a partner (of many numbers: about how many)."""
+    """Return how many rows of a column pair find a partner (of many numbers: about how many)."""
     matcher = Matcher([column], rows)
     if max(rows) <= MOST_EXACT:
         return int((matcher.pair(full=True).partner >= 0).sum())

@@ -94,13 +94,13 @@ class Matcher:
         self._all: _Sorted | None = None
 
     def ids(self) -> Ids:
-        """The hash of every row's exact part, for both sides."""
+        """Return the hash of every row's exact part, for both sides."""
         if self._ids is None:
             self._ids = hash_rows(self.left, self.rows[0]), hash_rows(self.right, self.rows[1])
         return self._ids
 
     def _ordered(self, expected_part: Rows | None, actual_part: Rows | None, stable: bool) -> _Sorted:
-        """Rows of both sides sorted by their hashes (kept for all rows)."""
+        """Return rows of both sides sorted by their hashes (kept for all rows)."""
         if expected_part is not None or actual_part is not None or stable:
             return _Sorted.of(self.ids(), expected_part, actual_part, stable)
         if self._all is None:
@@ -149,7 +149,7 @@ class Matcher:
         return ArrayPairing(partner, np.sort(unmatched_actual), matched, self.exhausted)
 
     def _pair_singles(self, e: Rows, a: Rows, partner: Rows, full: bool) -> bool:
-        """Rows whose exact part is unique on either side: a number that does not fit is final."""
+        """Return rows whose exact part is unique on either side: a number that does not fit is final."""
         e, a = self._straight(e, a)
         good = close(self.rules, e, a, stop=not full)
         if bool(good.all()):
@@ -159,7 +159,7 @@ class Matcher:
         return full
 
     def _straight(self, e: Rows, a: Rows) -> tuple[Rows, Rows]:
-        """The same pairs in the order of the answered rows: one side is then read straight on."""
+        """Return the same pairs in the order of the answered rows: one side is then read straight on."""
         order = np.full(self.rows[1], -1, np.int64)
         order[a] = e
         a = np.flatnonzero(order >= 0)
@@ -230,7 +230,7 @@ class Matcher:
         return ArrayPairing(partner, unmatched_actual, matched, self.exhausted)
 
     def _numbered(self, expected_part: Rows, actual_part: Rows) -> tuple[Rows, Rows]:
-        """Small ids per row, equal where the hashes of the exact parts are."""
+        """Return small ids per row, equal where the hashes of the exact parts are."""
         hashes = self.ids()
         out = [np.zeros(n, np.int64) for n in self.rows]
         both = np.concatenate([hashes[0][expected_part], hashes[1][actual_part]])
@@ -270,7 +270,7 @@ class Matcher:
     def _pair_many(
         self, left: tuple[Rows, Rows], right: tuple[Rows, Rows], partner: Rows, full: bool
     ) -> bool:
-        """Groups of several rows: sorted by their numbers, else solved exactly."""
+        """Pair groups of several rows: sorted by their numbers, else solved exactly."""
         group_e, e = self._by_numbers(*left, True)
         group_a, a = self._by_numbers(*right, False)
         even = len(e) == len(a) and bool(np.array_equal(group_e, group_a))
@@ -293,7 +293,7 @@ class Matcher:
         return group[order], rows[order]
 
     def _pair_broken(self, group_e: Rows, e: Rows, group_a: Rows, a: Rows, partner: Rows, full: bool) -> bool:
-        """Groups that sorting did not pair: cut into pieces, then a maximum flow over what is near."""
+        """Pair groups that sorting did not: cut into pieces, then a maximum flow over what is near."""
         x, y = self.rules[0].expected.floats[e], self.rules[0].actual.floats[a]
         near = reach(self.rules[0].base, x)
         piece_e, piece_a = pieces(group_e, x, near, group_a, y)
@@ -315,7 +315,9 @@ class Matcher:
         return self._flow(piece_e[open_e], e[open_e], piece_a[open_a], a[open_a], partner, full)
 
     def _flow(self, piece_e: Rows, e: Rows, piece_a: Rows, a: Rows, partner: Rows, full: bool) -> bool:
-        """A maximum matching of what is near; rows that hold the same numbers are one node of the graph."""
+        """Return a maximum matching of what is near; rows that hold the same numbers are one node of the
+        graph.
+        """
         left = RowClasses.of([rule.expected for rule in self.rules], piece_e, e)
         right = RowClasses.of([rule.actual for rule in self.rules], piece_a, a)
         edges = near_pairs(
@@ -331,7 +333,7 @@ class Matcher:
 
 
 def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
-    """The run each row position belongs to; answered rows past the end have runs of their own."""
+    """Return the run each row position belongs to; answered rows past the end have runs of their own."""
     ids = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
     longest = max(rows)
     both = np.concatenate([ids, np.arange(len(runs), len(runs) + longest - len(ids))]).astype(np.int64)
@@ -339,7 +341,7 @@ def run_ids(runs: Sequence[range], rows: tuple[int, int]) -> tuple[Rows, Rows]:
 
 
 def _groups(ordered: NDArray[np.uint64]) -> tuple[Rows, Rows, NDArray[np.uint64]]:
-    """Where the runs of equal ids begin in a sorted array, how long they are, and their ids."""
+    """Return where the runs of equal ids begin in a sorted array, how long they are, and their ids."""
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     first = np.flatnonzero(new)
@@ -347,12 +349,12 @@ def _groups(ordered: NDArray[np.uint64]) -> tuple[Rows, Rows, NDArray[np.uint64]
 
 
 def _unique(ordered: NDArray[np.uint64]) -> bool:
-    """Whether no id of a sorted array stands there twice."""
+    """Return whether no id of a sorted array stands there twice."""
     return bool((ordered[1:] != ordered[:-1]).all())
 
 
 def _found(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> tuple[Rows, NDArray[np.bool_]]:
-    """Where ids stand among ``others`` (sorted, without repeats), and which of them do."""
+    """Return where ids stand among ``others`` (sorted, without repeats), and which of them do."""
     if not len(others):
         return np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
     at = np.searchsorted(others, ids)
@@ -361,7 +363,7 @@ def _found(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> tuple[Rows, N
 
 
 def _same(one: NDArray[Any] | None, two: NDArray[Any] | None, e: Rows, a: Rows) -> bool:
-    """Whether two arrays agree along two orders of rows."""
+    """Return whether two arrays agree along two orders of rows."""
     if one is None or two is None:
         return True
     blocks = range(0, len(e), BLOCK)

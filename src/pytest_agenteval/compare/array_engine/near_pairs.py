@@ -22,7 +22,7 @@ GRADED = 16_000
 def close(
     rules: Sequence[ArrayNumberRule], expected_part: Rows, actual_part: Rows, stop: bool = False
 ) -> NDArray[np.bool_]:
-    """Which pairs of rows (of equal exact parts) agree in all numbers."""
+    """Return which pairs of rows (of equal exact parts) agree in all numbers."""
     good = np.ones(len(expected_part), bool)
     if len(expected_part) > GRADED and rules:
         for start in range(0, len(expected_part), GRADED):
@@ -57,7 +57,7 @@ def graded(rules: Sequence[ArrayNumberRule], es: Rows, as_: Rows) -> NDArray[np.
 def near_pairs(
     rules: Sequence[ArrayNumberRule], piece_e: Rows, e: Rows, piece_a: Rows, a: Rows
 ) -> tuple[Rows, Rows] | None:
-    """Positions in ``e`` and ``a`` of rows near each other; ``None`` where there are too many to test.
+    """Return positions in ``e`` and ``a`` of rows near each other; ``None`` where there are too many to test.
 
     With two tolerant columns the first one puts rows into buckets as wide as its tolerance, and
     the window slides over the second one inside a bucket and its two neighbours.
@@ -86,7 +86,7 @@ def near_pairs(
 
 
 def _edges(rules: Sequence[ArrayNumberRule], e: Rows, a: Rows, low: Rows, counts: Rows) -> tuple[Rows, Rows]:
-    """Pairs of positions that are near in every column, tested in chunks."""
+    """Return pairs of positions that are near in every column, tested in chunks."""
     heads, tails = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     ends = np.cumsum(counts)
     start = 0
@@ -126,13 +126,13 @@ def pieces(
 
 
 def _mirrored(start: Rows, size: int) -> Rows:
-    """Where the groups start when the array is read backwards."""
+    """Return where the groups start when the array is read backwards."""
     ends = np.r_[start[1:], size]
     return np.sort(size - ends)
 
 
 def _running(values: NDArray[np.float64], start: Rows, function: np.ufunc) -> NDArray[np.float64]:
-    """The running maximum or minimum within groups that begin at ``start``."""
+    """Return the running maximum or minimum within groups that begin at ``start``."""
     if len(start) == 1:
         return np.asarray(function.accumulate(values))
     out = np.empty_like(values)
@@ -145,7 +145,7 @@ def _running(values: NDArray[np.float64], start: Rows, function: np.ufunc) -> ND
 def _buckets(
     rule: ArrayNumberRule, piece_e: Rows, e: Rows, piece_a: Rows, a: Rows
 ) -> tuple[Rows, Rows] | None:
-    """Pieces cut further into buckets of one tolerance; near numbers are at most one bucket apart.
+    """Return pieces cut further into buckets of one tolerance; near numbers are at most one bucket apart.
 
     The tolerance grows with the number, so buckets are even in t(x), the integral of 1 / reach.
     """
@@ -174,7 +174,7 @@ def _buckets(
 def _ranks(
     piece: Rows, value: NDArray[np.float64], at_piece: Rows, at: NDArray[np.float64], before: bool
 ) -> Rows:
-    """For each (piece, at): how many sorted (piece, value) stand before it (or up to it)."""
+    """Return for each (piece, at) how many sorted (piece, value) stand before it (or up to it)."""
     pieces = np.concatenate([piece, at_piece])
     values = np.concatenate([value, at])
     side = np.concatenate([np.ones(len(piece)), np.full(len(at), 0 if before else 2)])

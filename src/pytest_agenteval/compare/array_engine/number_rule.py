@@ -55,7 +55,7 @@ class ArrayNumberRule:
         return self.base.significant is None and self.options.rtol <= 1 and (self.base.guard or 0) < 1
 
     def rule(self, gap: float) -> NumberRule:
-        """The rule as it acts on differences of ``gap`` and more."""
+        """Return the rule as it acts on differences of ``gap`` and more."""
         base = self.base
         finest = FINEST
         if gap > 0:
@@ -67,7 +67,7 @@ class ArrayNumberRule:
         return self._rules[finest]
 
     def _shown(self, base: NumberRule, finest: int) -> tuple[int, ...]:
-        """The decimals of rule 2, left out where they are too fine to accept the gap."""
+        """Return the decimals of rule 2, left out where they are too fine to accept the gap."""
         if base.significant is not None:
             return tuple(self._most(side, 0, FINEST) for side in (self.actual, self.expected))
         least = base.decimals or 0
@@ -86,7 +86,9 @@ class ArrayNumberRule:
         return bool(np.all(sizes < 0.5 * 10.0**-decimals * (1 - 1e-12)))
 
     def grade(self, expected_part: Rows, actual_part: Rows, stop: bool = False) -> LeniencyCounts:
-        """Grades of pairs of rows that hold numbers. ``stop``: once one is NO, others may be NO too."""
+        """Return grades of pairs of rows that hold numbers. ``stop``:
+        once one is NO, others may be NO too.
+        """
         x, y = self.expected.floats[expected_part], self.actual.floats[actual_part]
         grades = np.zeros(len(expected_part), np.uint8)
         unequal = np.flatnonzero(self._unequal(expected_part, actual_part, x, y))
@@ -115,7 +117,7 @@ class ArrayNumberRule:
         return grades
 
     def _unequal(self, expected_part: Rows, actual_part: Rows, x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """Where the numbers differ, exactly where both sides hold exact ones."""
+        """Return where the numbers differ, exactly where both sides hold exact ones."""
         mine, theirs = self.expected, self.actual
         if mine.scaled is not None and theirs.scaled is not None:
             left, right = mine.scaled[expected_part], theirs.scaled[actual_part]
@@ -160,7 +162,7 @@ class ArrayNumberRule:
         unsure: NDArray[np.bool_],
         stop: bool,
     ) -> LeniencyCounts:
-        """Grades of pairs that failed rule 1 (or lie too near its edge to tell)."""
+        """Return grades of pairs that failed rule 1 (or lie too near its edge to tell)."""
         out = np.full(len(expected_part), NO, np.uint8)
         base = self.base
         open_ = unsure | (gap <= _within(base, x, y)) if self.rounds else unsure
@@ -190,14 +192,16 @@ class ArrayNumberRule:
         return out
 
     def _distinct(self, x: Floats, y: Floats) -> tuple[Rows, Rows]:
-        """The first of equal pairs, and which of these each pair is (all, where floats do not tell all)."""
+        """Return the first of equal pairs, and which of these each pair is (all,
+        where floats do not tell all).
+        """
         if self._more_than_floats:
             return np.arange(len(x)), np.arange(len(x))
         _, first, back = np.unique(x + 1j * y, return_index=True, return_inverse=True)
         return first, back
 
     def _graded(self, rule: NumberRule, x: Number, y: Number) -> int:
-        """One pair graded in Decimal: that takes time, and the same numbers come again."""
+        """Return one pair graded in Decimal: that takes time, and the same numbers come again."""
         key = (type(x), x, type(y), y)
         known = self._grades.get(key)
         if known is None:
@@ -237,14 +241,16 @@ class ArrayNumberRule:
         return np.sort(np.concatenate([unclear, rows[unsure[rows]]]))
 
     def _noise(self, size: Floats) -> Floats:
-        """How far the float difference of two numbers may be from that of their shortest forms."""
+        """Return how far the float difference of two numbers may be from that of their shortest forms."""
         with np.errstate(over="ignore", invalid="ignore"):
             return size * 2.0**-23 if self.expected.single or self.actual.single else 2 * np.spacing(size)
 
     def _decide_significant(
         self, rows: Rows, x: Floats, y: Floats, gap: Floats, unsure: NDArray[np.bool_], out: LeniencyCounts
     ) -> Rows:
-        """``_decide`` for significant digits, whose last one goes by the larger number of each pair."""
+        """Return ``_decide`` for significant digits, whose last one goes by the larger number of each
+        pair.
+        """
         sure = rows[~unsure[rows]]
         base, d, x, y = self.base, gap[sure], x[sure], y[sure]
         size = np.maximum(np.abs(x), np.abs(y))
@@ -266,12 +272,12 @@ class ArrayNumberRule:
 
 
 def _clear_of_ties(scaled: Floats, noise: Floats) -> NDArray[np.bool_]:
-    """Whether rounding to a whole number gives the same in every mode, and in Decimal."""
+    """Return whether rounding to a whole number gives the same in every mode, and in Decimal."""
     return np.asarray(np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6 + 4 * noise)
 
 
 def _within(rule: NumberRule, x: Floats, y: Floats) -> Floats:
-    """How far apart each pair may be at most: ``reach``, and the step of significant digits."""
+    """Return how far apart each pair may be at most: ``reach``, and the step of significant digits."""
     far = reach(rule, x)
     if rule.significant is None:
         return far
@@ -283,7 +289,7 @@ def _within(rule: NumberRule, x: Floats, y: Floats) -> Floats:
 
 
 def reach(rule: NumberRule, x: Floats) -> Floats:
-    """``NumberRule.reach`` on an array."""
+    """Return ``NumberRule.reach`` on an array."""
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(x)
         near = rule.atol + rule.rtol * size

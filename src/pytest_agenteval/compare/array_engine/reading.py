@@ -39,7 +39,7 @@ EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY
 
 
 def arrow_of(data: Any) -> pa.Array | None:
-    """The column as one Arrow array; ``None`` where it holds what Arrow would change or refuse."""
+    """Return the column as one Arrow array; ``None`` where it holds what Arrow would change or refuse."""
     if isinstance(data, (pa.ChunkedArray, pa.Array)):
         data = standard_array(data)
     if isinstance(data, pa.ChunkedArray):
@@ -80,17 +80,17 @@ def _arrow_of_list(values: list[Any]) -> pa.Array | None:
 
 
 def nulls_of(array: pa.Array) -> NDArray[np.bool_] | None:
-    """Which rows are NULL, ``None`` where none is."""
+    """Return which rows are NULL, ``None`` where none is."""
     return np.asarray(array.is_null()) if array.null_count else None
 
 
 def filled(array: pa.Array, zero: Any = 0) -> NDArray[Any]:
-    """The values as NumPy, ``zero`` where NULL."""
+    """Return the values as NumPy, ``zero`` where NULL."""
     return np.asarray((array.fill_null(zero) if array.null_count else array).to_numpy(zero_copy_only=False))
 
 
 def read_side(data: Any, reading: ColumnReading, coder: KeyCoder) -> ArraySide:
-    """One column by its fast lane, or value by value."""
+    """Return one column by its fast lane, or value by value."""
     # an infinite date may stand in a list as Python's last one, which no array can tell from it
     array = None if reading.infinite and isinstance(data, list) else arrow_of(data)
     if array is not None:
@@ -109,12 +109,12 @@ def read_side(data: Any, reading: ColumnReading, coder: KeyCoder) -> ArraySide:
 
 
 def _uncoded(array: pa.Array) -> bool:
-    """Whether Arrow has no dictionary of such values."""
+    """Return whether Arrow has no dictionary of such values."""
     return bool(pa.types.is_interval(array.type))
 
 
 def _beyond_doubles(values: Ints) -> bool:
-    """Whether an integer is too large to be a double of its own; -2**63 has no absolute value."""
+    """Return whether an integer is too large to be a double of its own; -2**63 has no absolute value."""
     return bool(len(values)) and bool(values.max() > 2**53 or values.min() < -(2**53))
 
 
@@ -139,7 +139,7 @@ def _integers(array: pa.Array, reading: ColumnReading) -> ArraySide | None:
 
 
 def _int64(array: pa.Array) -> Ints | None:
-    """Integers of any Arrow type that holds them as such; ``None`` where one does not fit."""
+    """Return integers of any Arrow type that holds them as such; ``None`` where one does not fit."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return filled(array, False).astype(np.int64)
@@ -159,7 +159,7 @@ def _int64(array: pa.Array) -> Ints | None:
 
 
 def _unscaled(array: pa.Array) -> Ints | None:
-    """The unscaled integers of a decimal128 array, where all fit into 64 bits."""
+    """Return the unscaled integers of a decimal128 array, where all fit into 64 bits."""
     if not len(array):
         return np.zeros(0, np.int64)
     words = np.frombuffer(array.buffers()[1], dtype=np.int64).reshape(-1, 2)
@@ -182,7 +182,7 @@ def _number_keys(nulls: NDArray[np.bool_] | None) -> ColumnKeys:
 def _number_side(
     numbers: ToleranceNumbers, reading: ColumnReading, nulls: NDArray[np.bool_] | None
 ) -> ArraySide:
-    """Finite numbers under tolerance; NaN is NULL, infinities are keys."""
+    """Return finite numbers under tolerance; NaN is NULL, infinities are keys."""
     floats = numbers.floats
     finite = np.isfinite(floats)
     if nulls is None and bool(finite.all()):
@@ -224,7 +224,7 @@ def _floats(array: pa.Array, reading: ColumnReading) -> ArraySide | None:
 
 
 def _all_single(values: Floats) -> bool:
-    """Whether all finite numbers are exactly of 32 bits."""
+    """Return whether all finite numbers are exactly of 32 bits."""
     with np.errstate(over="ignore"):
         return bool(np.all((values == values.astype(np.float32)) | ~np.isfinite(values)))
 
@@ -320,7 +320,7 @@ class _Spread(Sequence[Any]):
 
 
 def cells_side(cells: Sequence[Cell], coder: KeyCoder) -> ArraySide:
-    """Cells that were read one by one, as arrays."""
+    """Return cells that were read one by one, as arrays."""
     classes = np.empty(len(cells), np.uint8)
     values = np.zeros(len(cells), np.int64)
     widest = 0
@@ -349,7 +349,7 @@ def _nth_numbers(cells: Sequence[Cell], nth: int) -> ToleranceNumbers:
 
 
 def read_texts(expected: Any, actual: Any, reading: ColumnReading) -> tuple[ArraySide, ArraySide] | None:
-    """Two text columns, dictionary-encoded together; ``None`` where a side holds more than text."""
+    """Return two text columns, dictionary-encoded together; ``None`` where a side holds more than text."""
     arrays: list[Any] = [arrow_of(expected), arrow_of(actual)]
     if not all(map(holds_texts, arrays)):
         return None

@@ -29,7 +29,7 @@ _ODD = [np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB
 
 
 def hash_rows(keys: Sequence[ColumnKeys], rows: int) -> NDArray[np.uint64]:
-    """64 bits per row over the exact parts of its cells (in blocks that stay in the cache)."""
+    """Return 64 bits per row over the exact parts of its cells (in blocks that stay in the cache)."""
     out = np.full(rows, np.uint64(0x243F6A8885A308D3))
     buffer = np.empty(BLOCK, np.uint64)
     for start in range(0, rows, BLOCK):
@@ -53,7 +53,7 @@ def hash_rows(keys: Sequence[ColumnKeys], rows: int) -> NDArray[np.uint64]:
 def exact_ids(
     left: Sequence[ColumnKeys], right: Sequence[ColumnKeys], rows: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Ids that are equal exactly where all exact parts are: the way out of a hash collision."""
+    """Return ids that are equal exactly where all exact parts are: the way out of a hash collision."""
     ids = np.zeros(rows[0] + rows[1], np.int64)
     for one, two in zip(left, right, strict=True):
         for mine, theirs in (_exact_values(one, two), (one.classes, two.classes)):
@@ -68,7 +68,7 @@ def exact_ids(
 
 
 def _exact_values(one: ColumnKeys, two: ColumnKeys) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-    """Values that are equal exactly where the cells are (texts are encoded, not hashed)."""
+    """Return values that are equal exactly where the cells are (texts are encoded, not hashed)."""
     if one.texts is None or two.texts is None:
         return one.values, two.values
     arrays = [texts.array.cast(pa.large_string()) for texts in (one.texts, two.texts)]
@@ -81,7 +81,7 @@ def _exact_values(one: ColumnKeys, two: ColumnKeys) -> tuple[NDArray[Any] | None
 def leveled(
     columns: Sequence[ArrayColumn], rows: tuple[int, int]
 ) -> tuple[list[ColumnKeys], list[ColumnKeys]]:
-    """Both sides' keys in the same form, so that equal cells hash alike."""
+    """Return both sides' keys in the same form, so that equal cells hash alike."""
     left, right = [], []
     for column in columns:
         one, two = column.expected, column.actual
@@ -95,7 +95,7 @@ def leveled(
 
 
 def level(keys: ColumnKeys, classes: bool, values: bool, rows: int) -> ColumnKeys:
-    """Keys with their classes or values written out where they went without saying."""
+    """Return keys with their classes or values written out where they went without saying."""
     own = keys.classes
     if classes and own is None:
         plain = NUMBER_CLASS if keys.values is None else VALUE_CLASS
@@ -107,7 +107,7 @@ def level(keys: ColumnKeys, classes: bool, values: bool, rows: int) -> ColumnKey
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values, sorted (sorting beats NumPy's hash table by far on 64 bits)."""
+    """Return the distinct values, sorted (sorting beats NumPy's hash table by far on 64 bits)."""
     ordered = np.sort(values)
     keep = np.ones(len(ordered), bool)
     keep[1:] = ordered[1:] != ordered[:-1]
@@ -115,7 +115,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def among(values: NDArray[Any], ordered: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values are in a sorted array."""
+    """Return which values are in a sorted array."""
     if not len(ordered):
         return np.zeros(len(values), bool)
     at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)

@@ -1,4 +1,4 @@
-"""Texts as arrays: hashes of plain short ones, codes of the others, and how two texts are told apart."""
+"""Texts as arrays: hashes of plain short ones, codes of the others, and how two texts are distinguished."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TextBytes:
     longest: int
 
     def differ(self, rows: Ints, other: TextBytes, others: Ints) -> bool:
-        """Whether any text differs from the one at the same place of ``others``."""
+        """Return whether any text differs from the one at the same place of ``others``."""
         for start in range(0, len(rows), BLOCK):
             one, two = rows[start : start + BLOCK], others[start : start + BLOCK]
             lengths = self.lengths[one]
@@ -51,7 +51,7 @@ class TextBytes:
 
 
 def hashed_texts(array: pa.Array) -> tuple[Ints, TextBytes] | None:
-    """Plain short texts as 64-bit hashes of their bytes, eight at a time, and the texts by place.
+    """Return plain short texts as 64-bit hashes of their bytes, eight at a time, and the texts by place.
 
     ``None`` for other texts: not ASCII, blanks around them, or long ones (those are encoded instead).
     """
@@ -88,7 +88,9 @@ def _hash_block(words: NDArray[np.uint64], starts: NDArray[Any], lengths: NDArra
 
 
 def _has_outer_blanks(data: NDArray[np.uint8], starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
-    """Whether any text begins or ends with an ASCII blank (or a control character, as good as one here)."""
+    """Return whether any text begins or ends with an ASCII blank (or a control character,
+    as good as one here).
+    """
     full = slice(None) if bool((lengths > 0).all()) else lengths > 0
     first = starts[full]
     last = first + lengths[full] - 1
@@ -96,20 +98,20 @@ def _has_outer_blanks(data: NDArray[np.uint8], starts: NDArray[Any], lengths: ND
 
 
 def holds_texts(array: pa.Array | None) -> bool:
-    """Whether there are texts to encode (an array without any is encoded to no chunk at all)."""
+    """Return whether there are texts to encode (an array without any is encoded to no chunk at all)."""
     if array is None or not len(array):
         return False
     return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
 def repeats(array: pa.Array) -> bool:
-    """Whether a column holds few distinct texts, as far as its first rows tell."""
+    """Return whether a column holds few distinct texts, as far as its first rows tell."""
     head = array.slice(0, 2000)
     return len(head) > 200 and len(pc.unique(head)) * 10 < len(head)
 
 
 def word_codes(words: pa.Array, reading: ColumnReading) -> Ints | None:
-    """A code per distinct text after cleaning; -1 for an empty one that counts as NULL."""
+    """Return a code per distinct text after cleaning; -1 for an empty one that counts as NULL."""
     ascii_only = bool(pc.all(pc.string_is_ascii(words)).as_py() in (True, None))
     if ascii_only and not reading.fold and not reading.null_as_empty:
         trimmed = pc.utf8_trim(words, characters=BLANKS)

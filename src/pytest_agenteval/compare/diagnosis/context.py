@@ -60,115 +60,115 @@ class DiagnosisContext(ABC, Generic[C]):
 
     @abstractmethod
     def _paired_rows(self) -> RowPairing:
-        """All rows paired on all mapped columns, as far as they can be."""
+        """Return all rows paired on all mapped columns, as far as they can be."""
         ...
 
     def name(self, position: int) -> str:
-        """The expected name of the mapped column at ``position``."""
+        """Return the expected name of the mapped column at ``position``."""
         return self.expected.columns[self.pairs[position][0]].name
 
     def kind(self, position: int) -> Kind:
-        """The kind of the mapped column at ``position``."""
+        """Return the kind of the mapped column at ``position``."""
         kind: Kind = self.engine.kind(self.pairs[position][0])
         return kind
 
     def value(self, position: int, row: int, expected: bool) -> Any:
-        """One value of a mapped column as it came."""
+        """Return one value of a mapped column as it came."""
         e, a = self.pairs[position]
         data = self.expected.values[e] if expected else self.actual.values[a]
         found = data[row]
         return arrow_value(found) if hasattr(found, "as_py") else plain(found)
 
     def cell(self, position: int, row: int, expected: bool) -> Cell:
-        """One cell of a mapped column as it is compared."""
+        """Return one cell of a mapped column as it is compared."""
         reading = self.engine.reading(*self.pairs[position])
         return read_cell(self.value(position, row, expected), reading)
 
     @abstractmethod
     def match(self, columns: Sequence[C]) -> bool:
-        """Whether the tables would match with these columns."""
+        """Return whether the tables would match with these columns."""
         ...
 
     def agrees_without(self, position: int) -> bool:
-        """Whether the tables match when one column is left out: it alone is to blame."""
+        """Return whether the tables match when one column is left out: it alone is to blame."""
         return self.match(self.rest(position))
 
     def rest(self, position: int) -> list[C]:
-        """All mapped columns but the one at ``position``."""
+        """Return all mapped columns but the one at ``position``."""
         return [column for i, column in enumerate(self.paired) if i != position]
 
     def loose(self) -> tuple[list[int], list[int]]:
-        """Columns on either side that no name, alias or position ties together."""
+        """Return columns on either side that no name, alias or position ties together."""
         free = [(e, a) for e, a in self.pairs if self.columns.how[e] in ("value", "partial_match")]
         return [*(e for e, _ in free), *self.columns.missing], [*(a for _, a in free), *self.columns.extra]
 
     def labels(self, expected: bool, index: int) -> set[str]:
-        """The distinct values of a column as headers would show them; none where there are many."""
+        """Return the distinct values of a column as headers would show them; none where there are many."""
         table = (self.expected if expected else self.actual).head(10 * MOST_LABELS)
         found = {label(value) for value in map(plain, table.column(index)) if not is_null(value)}
         return found if len(found) <= MOST_LABELS else set()
 
     @abstractmethod
     def total(self, position: int, expected: bool) -> Number | None:
-        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        """Return the sum of a numeric column; ``None`` where it holds no number but 0."""
         ...
 
     @abstractmethod
     def unknown(self, rows: RowNumbers, expected: bool) -> bool:
-        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        """Return whether any of ``rows`` of one side has no equal at all on the other side."""
         ...
 
     @abstractmethod
     def multiplied(self, times: int) -> bool:
-        """Whether the answer is every expected row ``times`` times."""
+        """Return whether the answer is every expected row ``times`` times."""
         ...
 
     @abstractmethod
     def same_sets(self) -> bool:
-        """Whether both sides hold the same distinct rows."""
+        """Return whether both sides hold the same distinct rows."""
         ...
 
     @abstractmethod
     def distinct(self, expected: bool) -> int:
-        """How many different rows a side holds (numbers compared exactly)."""
+        """Return how many different rows a side holds (numbers compared exactly)."""
         ...
 
     @abstractmethod
     def list_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a list, ties of the sort keys free."""
+        """Return whether these rows match as a list, ties of the sort keys free."""
         ...
 
     @abstractmethod
     def bag_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a bag."""
+        """Return whether these rows match as a bag."""
         ...
 
     @abstractmethod
     def without_nulls(self, expected: bool) -> RowNumbers:
-        """Rows of a side none of whose sort keys is NULL."""
+        """Return rows of a side none of whose sort keys is NULL."""
         ...
 
     @abstractmethod
     def before_last(self, expected: bool) -> RowNumbers:
-        """Rows of a side whose sort keys are not those of the last expected row."""
+        """Return rows of a side whose sort keys are not those of the last expected row."""
         ...
 
     @abstractmethod
     def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
-        """Which of the row pairs differ in a column."""
+        """Return which of the row pairs differ in a column."""
         ...
 
     @abstractmethod
     def moved(self) -> list[int]:
-        """Rows that differ from the row at the same place (both sides have as many)."""
+        """Return rows that differ from the row at the same place (both sides have as many)."""
         ...
 
     def suspects(self, alignment: Any) -> list[int]:
-        """Columns that may be to blame alone, cheaply told."""
+        """Return columns that may be to blame alone, found cheaply."""
         return list(range(len(self.pairs)))
 
     def swaps(self, alignment: Any) -> list[tuple[int, int]]:
-        """Pairs of columns that may have been exchanged."""
+        """Return pairs of columns that may have been exchanged."""
         size = range(len(self.pairs)) if len(self.pairs) <= MANY_COLUMNS else alignment.differing
         return [(i, j) for i in size for j in size if i < j] if len(size) <= MANY_COLUMNS else []
 
@@ -176,17 +176,19 @@ class DiagnosisContext(ABC, Generic[C]):
     def join(
         self, positions: Sequence[int], expected_part: RowNumbers, actual_part: RowNumbers
     ) -> list[tuple[int, int]]:
-        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        """Return rows of either side that agree in these columns (which distinguish the rows of each
+        side).
+        """
         ...
 
     @abstractmethod
     def unique(self, positions: Sequence[int], expected: bool) -> bool:
-        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        """Return whether these columns (which have no tolerance) distinguish all rows of a side."""
         ...
 
     @abstractmethod
     def exact(self, position: int) -> bool:
-        """Whether a column is compared without tolerance."""
+        """Return whether a column is compared without tolerance."""
         ...
 
     @abstractmethod
@@ -204,7 +206,7 @@ class DiagnosisContext(ABC, Generic[C]):
 
 
 def sum_of(numbers: Sequence[Number]) -> Number | None:
-    """The sum of numbers; ``None`` where there is none but 0."""
+    """Return the sum of numbers; ``None`` where there is none but 0."""
     if not any(numbers):
         return None
     if any(isinstance(number, float) for number in numbers):
@@ -217,7 +219,7 @@ def sum_of(numbers: Sequence[Number]) -> Number | None:
 
 
 def number_of(cell: Cell) -> Number | None:
-    """The number a cell of a numeric column holds (an infinity too); ``None`` for anything else."""
+    """Return the number a cell of a numeric column holds (an infinity too); ``None`` for anything else."""
     key, numbers = cell
     if numbers:
         return numbers[0] if key == NUMBER else None
@@ -225,17 +227,17 @@ def number_of(cell: Cell) -> Number | None:
 
 
 def numbers_of(cells: Iterable[Cell]) -> list[Number]:
-    """The numbers among the cells of a numeric column."""
+    """Return the numbers among the cells of a numeric column."""
     return [number for number in map(number_of, cells) if number is not None]
 
 
 def unreadable(cell: Cell) -> bool:
-    """Whether a cell could not be read as its column's kind."""
+    """Return whether a cell could not be read as its column's kind."""
     return isinstance(cell[0], Unreadable)
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:
-    """``a``, ``b`` and 3 more, in back quotes."""
+    """Return ``a``, ``b`` and 3 more, in back quotes."""
     names = list(names)
     shown = ", ".join(f"`{name}`" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -80,7 +80,7 @@ def diagnose_form(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]
 
 
 def diagnose(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
-    """What is wrong with a failed comparison, and the rows to show for it."""
+    """Return what is wrong with a failed comparison, and the rows to show for it."""
     for rule in SHAPE:
         found = rule(context)
         if found:

@@ -71,14 +71,14 @@ def _context(
     runs: Sequence[range] | None,
     order: Sequence[int] | None,
 ) -> DiagnosisContext[Any]:
-    """The tables under a column map; a sort key that is not in the answer leaves a strict list."""
+    """Return the tables under a column map; a sort key that is not in the answer leaves a strict list."""
     if order is not None and not all(e in columns.how for e in order):
         order, runs = None, None if runs is None else tie_runs(engine, None)
     return engine.diagnosis_context(columns, runs, order)
 
 
 def _named_only(context: DiagnosisContext[Any], trial: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
-    """The values are all there, but the column has another name, and names alone are taken."""
+    """Return the values are all there, but the column has another name, and names alone are taken."""
     found, alignment = diagnose(context)
     tied = ", ".join(
         f"`{trial.actual.columns[a].name}` holds the values of `{trial.expected.columns[e].name}`"
@@ -93,7 +93,7 @@ def _named_only(context: DiagnosisContext[Any], trial: DiagnosisContext[Any]) ->
 def _said(
     context: DiagnosisContext[Any], found: Diagnosis, alignment: Alignment
 ) -> tuple[Diagnosis, Alignment]:
-    """The diagnosis with the pairing that it was made under in front."""
+    """Return the diagnosis with the pairing that it was made under in front."""
     partial = context.columns.partial
     if not partial or found.word in FORM:
         return found, alignment
@@ -108,7 +108,7 @@ def _said(
 
 
 def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterator[list[tuple[int, int]]]:
-    """Injective pairings of missing columns with left-over ones that fit, the likeliest first."""
+    """Yield injective pairings of missing columns with left-over ones that fit, the likeliest first."""
     fitting = {e: [a for a in columns.extra if _fits(engine, e, a)] for e in columns.missing}
     fitting = {e: found for e, found in fitting.items() if found}
     if not fitting:
@@ -127,7 +127,7 @@ def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterato
 def _scores(
     engine: ComparisonEngine[Any, Any], columns: ColumnMap, fitting: dict[int, list[int]]
 ) -> dict[tuple[int, int], float]:
-    """The share of whole rows that agree with a pair; of the two columns alone where none does."""
+    """Return the share of whole rows that agree with a pair; of the two columns alone where none does."""
     pairs = [(e, a) for e, found in fitting.items() for a in found]
     if len(pairs) > MOST_SCORED:
         return {}
@@ -143,7 +143,7 @@ def _better_by_name(
     most: list[tuple[int, int]],
     scores: dict[tuple[int, int], float],
 ) -> bool:
-    """Whether few rows agree by chance while other names say the same in so many words."""
+    """Return whether few rows agree by chance while other names say the same in so many words."""
     names = engine.expected.names, engine.actual.names
     return any(
         scores[e, a] < 0.5
@@ -156,7 +156,9 @@ def _better_by_name(
 def _injective(
     engine: ComparisonEngine[Any, Any], fitting: dict[int, list[int]]
 ) -> Iterator[list[tuple[int, int]]]:
-    """Pairings in the order of their likeness by name, kind and place; as many columns as there can be."""
+    """Yield pairings in the order of their likeness by name, kind and place;
+    as many columns as there can be.
+    """
     expected, actual = engine.expected, engine.actual
 
     def likelihood(e: int, a: int) -> tuple[float, bool, int]:
@@ -185,7 +187,7 @@ def answered_kind(engine: ComparisonEngine[Any, Any], a: int) -> Kind:
 
 
 def _fits(engine: ComparisonEngine[Any, Any], e: int, a: int) -> bool:
-    """Whether an answered column could stand for an expected one: its values can be read as such."""
+    """Return whether an answered column could stand for an expected one: its values can be read as such."""
     kind, other = engine.kind(e), answered_kind(engine, a)
     values = [v for v in map(plain, engine.actual.head(HEAD).column(a)) if not is_null(v)]
     if not values:

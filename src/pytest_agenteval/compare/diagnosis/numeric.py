@@ -32,12 +32,12 @@ LISTED = (*FACTORS, *(1 / f for f in FACTORS))
 
 
 def finite(cells: Sequence[Cell]) -> list[Number]:
-    """The finite numbers among cells."""
+    """Return the finite numbers among cells."""
     return [n for n in numbers_of(cells) if not (isinstance(n, float) and n in (float("inf"), float("-inf")))]
 
 
 def mapped(cells: Sequence[Cell], function: Callable[[Number], Number]) -> list[Cell]:
-    """Cells with every finite number replaced, as tolerant cells."""
+    """Return cells with every finite number replaced, as tolerant cells."""
     out: list[Cell] = []
     for cell in cells:
         number = number_of(cell)
@@ -71,7 +71,7 @@ EQUAL = NumberRule(rtol=1e-9, atol=0.0, decimals=None)
 
 
 def _precision(numbers: Sequence[Number]) -> int:
-    """Decimals shown at most; below 0 where all are multiples of ten."""
+    """Return the decimals shown at most; below 0 where all are multiples of ten."""
     most = max(map(shown_decimals, numbers), default=0)
     if most or not any(numbers):
         return most
@@ -81,12 +81,12 @@ def _precision(numbers: Sequence[Number]) -> int:
 
 
 def rounded(context: ColumnContext, position: int) -> Diagnosis | None:
-    """The answer shows fewer decimals than may be lost."""
+    """Diagnose an answer that shows fewer decimals than may be lost."""
     return _cut(context, position, "rounded", (ROUND_HALF_UP,))
 
 
 def truncated(context: ColumnContext, position: int) -> Diagnosis | None:
-    """The expected value is cut, not rounded; a timestamp lost its time of day."""
+    """Diagnose expected values that were cut, not rounded, and timestamps that lost their time of day."""
     if context.kind(position).name in MOMENTS:
         return _cut_time(context, position)
     return _cut(context, position, "truncated", (ROUND_DOWN, ROUND_FLOOR))
@@ -125,7 +125,9 @@ def _cut(context: ColumnContext, position: int, word: str, modes: Sequence[str])
 
 
 def _cut_only(context: ColumnContext, position: int, places: int) -> bool:
-    """Whether values that rounding explains (ties either way) are rather cut: no one rounding gives them."""
+    """Return whether values that rounding explains (ties either way) are rather cut:
+    no one rounding gives them.
+    """
     for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN):
         if _agrees(context, position, lambda x, m=mode: cut_to(x, places, m), EQUAL):  # type: ignore[misc]
             return False
@@ -136,13 +138,13 @@ def _cut_only(context: ColumnContext, position: int, places: int) -> bool:
 
 
 def cut_to(x: Number, places: int, mode: str) -> Decimal:
-    """``x`` in its shortest form at ``places`` decimals."""
+    """Return ``x`` in its shortest form at ``places`` decimals."""
     with localcontext(WIDE):
         return shortest(x).scaleb(places).to_integral_value(mode).scaleb(-places)
 
 
 def _beyond_tie(x: Number, places: int) -> bool:
-    """Whether rounding ``x`` says more than cutting it: it is changed, and is no exact tie."""
+    """Return whether rounding ``x`` says more than cutting it: it is changed, and is not an exact tie."""
     with localcontext(WIDE):
         rest = abs(shortest(x).scaleb(places)) % 1
         return rest not in (0, Decimal("0.5"))
@@ -163,7 +165,7 @@ def _cut_time(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def scaled(context: ColumnContext, position: int) -> Diagnosis | None:
-    """All values are a constant factor times the expected ones."""
+    """Diagnose values that are a constant factor times the expected ones."""
     column = _numeric(context, position)
     if column is None:
         return None
@@ -220,7 +222,7 @@ def _scaled(
 
 
 def sign(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Values with the other sign."""
+    """Diagnose values with the other sign."""
     column = _numeric(context, position)
     if column is None:
         return None
@@ -239,7 +241,7 @@ def sign(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def cumulative(context: ColumnContext, position: int) -> Diagnosis | None:
-    """A running sum where single values are expected, or the other way round."""
+    """Diagnose a running sum where single values are expected, or the other way round."""
     column = _numeric(context, position)
     if column is None or context.expected_rows != context.actual_rows or context.expected_rows < 2:
         return None
@@ -260,7 +262,7 @@ def cumulative(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def _orders(context: ColumnContext, position: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
-    """The orders a running sum may follow: either table's rows, or any other column."""
+    """Return the orders a running sum may follow: either table's rows, or any other column."""
     orders = [
         sorted(range(len(pairs)), key=lambda i: pairs[i][0]),
         sorted(range(len(pairs)), key=lambda i: pairs[i][1]),
@@ -286,7 +288,7 @@ def _runs_up(singles: list[float], sums: list[float]) -> bool:
 
 
 def column_offset(context: ColumnContext, position: int) -> Diagnosis | None:
-    """All values are off by the same amount."""
+    """Diagnose values that are all off by the same amount."""
     column = _numeric(context, position)
     if column is None:
         return None
@@ -307,7 +309,7 @@ def column_offset(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def date_shift(context: ColumnContext, position: int) -> Diagnosis | None:
-    """All dates are off by the same number of whole days."""
+    """Diagnose dates that are all off by the same number of whole days."""
     gap = _shift(context, position)
     if not gap or gap % DAY:
         return None
@@ -317,7 +319,7 @@ def date_shift(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def timezone_shift(context: ColumnContext, position: int) -> Diagnosis | None:
-    """All times are off by the same quarter hours, at most 14 hours."""
+    """Diagnose times that are all off by the same quarter hours, at most 14 hours."""
     gap = _shift(context, position)
     if not gap or gap % (900 * SECOND) or abs(gap) > 14 * 3600 * SECOND:
         return None
@@ -327,7 +329,7 @@ def timezone_shift(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def _shift(context: ColumnContext, position: int) -> int | None:
-    """The one shift (microseconds) that makes a column of dates or timestamps match."""
+    """Return the one shift (microseconds) that makes a column of dates or timestamps match."""
     if context.kind(position).name not in MOMENTS:
         return None
     column = context.cells(position)

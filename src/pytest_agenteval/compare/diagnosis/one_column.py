@@ -21,14 +21,14 @@ MOMENTS = ("date", "timestamp", "instant")
 
 
 def changed(context: ColumnContext, position: int, undo: Callable[[Cell], Cell]) -> bool:
-    """Whether the tables match when ``undo`` is applied to both sides of one column."""
+    """Return whether the tables match when ``undo`` is applied to both sides of one column."""
     column = context.cells(position)
     undone = PairedColumn([undo(c) for c in column.expected], [undo(c) for c in column.actual], column.rule)
     return context.agrees_with(position, undone)
 
 
 def keyed(function: Callable[[str], Hashable]) -> Callable[[Cell], Cell]:
-    """An undo of text cells; other cells stay as they are."""
+    """Return an undo of text cells; other cells stay as they are."""
 
     def undo(cell: Cell) -> Cell:
         return (function(cell[0]), cell[1]) if isinstance(cell[0], str) and cell[0] != NUMBER else cell
@@ -43,7 +43,7 @@ def differing(context: ColumnContext, position: int) -> list[tuple[int, int]]:
 
 
 def shown(value: Any) -> str:
-    """A value in a sentence: short, text in quotes."""
+    """Return a value in a sentence: short, text in quotes."""
     value = plain(value)
     if isinstance(value, str):
         return escape_line(repr(cut(value, 40)))
@@ -69,7 +69,9 @@ def found(context: ColumnContext, position: int, word: str, text: str, **proof: 
 
 
 def _strange(context: ColumnContext, position: int) -> list[int]:
-    """Answered rows whose value is none of the column's kind; spelled NULLs only where none is expected."""
+    """Return answered rows whose value is none of the column's kind;
+    spelled NULLs only where none is expected.
+    """
     raw = context.raw(position)[1]
     nulls = any(cell[0] is None for cell in context.cells(position).expected)
     cells = enumerate(context.cells(position).actual)
@@ -81,7 +83,7 @@ def _spelled_null(value: Any) -> bool:
 
 
 def type_(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Values that cannot be read as the expected type."""
+    """Diagnose values that cannot be read as the expected type."""
     rows = [] if context.kind(position).name in MOMENTS else _strange(context, position)
     if not rows:
         return None
@@ -96,7 +98,7 @@ def _kind(context: ColumnContext, position: int) -> str:
 
 
 def date_format(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Dates in another form than ISO."""
+    """Diagnose dates in another form than ISO."""
     rows = _strange(context, position) if context.kind(position).name in MOMENTS else []
     if not rows:
         return None
@@ -106,7 +108,7 @@ def date_format(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def precision_lost(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Integers that went through float64."""
+    """Diagnose integers that went through float64."""
     column = context.cells(position)
     if context.kind(position).name != "integer" or column.rule is not None:
         return None
@@ -132,7 +134,7 @@ def precision_lost(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def leading_zeros(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Codes whose leading zeros are gone."""
+    """Diagnose codes whose leading zeros are gone."""
     if context.kind(position).name != "text":
         return None
 
@@ -147,7 +149,7 @@ def leading_zeros(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def case(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Text in other upper and lower case."""
+    """Diagnose text in other upper and lower case."""
     if context.kind(position).name != "text" or not changed(
         context, position, keyed(lambda text: clean_text(text.casefold()))
     ):
@@ -156,7 +158,7 @@ def case(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def whitespace(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Text with other blanks inside."""
+    """Diagnose text with other blanks inside."""
     if context.kind(position).name != "text":
         return None
     if not changed(
@@ -169,7 +171,7 @@ def whitespace(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def inverted(context: ColumnContext, position: int) -> Diagnosis | None:
-    """Booleans the other way round."""
+    """Diagnose booleans that are the other way round."""
     column = context.cells(position)
     values = {c[0] for c in column.expected if isinstance(c[0], bool)}
     if context.kind(position).name != "boolean" or len(values) < 2:
@@ -233,7 +235,7 @@ null_vs_empty = _null_word("null_vs_empty", "an empty text", _empty)
 
 
 def null_vs_text(context: ColumnContext, position: int) -> Diagnosis | None:
-    """NULL on one side, its name as text on the other."""
+    """Diagnose NULL on one side, its name as text on the other."""
     column = context.cells(position)
     sides: list[list[Cell]] = []
     words: set[str] = set()
@@ -256,7 +258,7 @@ def null_vs_text(context: ColumnContext, position: int) -> Diagnosis | None:
 
 
 def null_instead_of_value(context: ColumnContext, position: int) -> Diagnosis | None:
-    """The answer is NULL where there is a value."""
+    """Return the answer is NULL where there is a value."""
     column = context.cells(position)
     raw = context.raw(position)[1]
     gone = [a for a, c in enumerate(column.actual) if c[0] is None and not is_nan(plain(raw[a]))]
@@ -269,7 +271,7 @@ def null_instead_of_value(context: ColumnContext, position: int) -> Diagnosis | 
 
 
 def list_order(context: ColumnContext, position: int) -> Diagnosis | None:
-    """The elements of lists (or of a joined text) in another order."""
+    """Return the elements of lists (or of a joined text) in another order."""
 
     def undo(cell: Cell) -> Cell:
         key, numbers = cell

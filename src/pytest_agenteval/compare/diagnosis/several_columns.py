@@ -17,7 +17,7 @@ DIMENSIONS = ("text", "date", "timestamp", "instant", "uuid", "time")
 
 
 def columns_swapped(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis | None:
-    """Exchanging the names of two columns makes a match."""
+    """Diagnose two columns that match once their names are exchanged."""
     fixed = {
         i
         for i, (e, _) in enumerate(context.pairs)
@@ -41,7 +41,7 @@ def columns_swapped(context: DiagnosisContext[Any], alignment: Alignment) -> Dia
 
 
 def duplicate_counts(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis | None:
-    """Every answered row is in the reference, but not as often."""
+    """Diagnose answered rows that are all in the reference, but not as often."""
     if context.options.duplicates == "set" or context.expected_rows != context.actual_rows or context.matched:
         return None
     size = context.expected_rows
@@ -57,7 +57,7 @@ def duplicate_counts(context: DiagnosisContext[Any], alignment: Alignment) -> Di
 
 
 def rows_scrambled(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis | None:
-    """Each column holds the right values, the rows do not."""
+    """Diagnose columns that hold the right values in rows that do not."""
     if context.expected_rows != context.actual_rows or len(context.pairs) < 2 or context.columns.missing:
         return None
     first = [context.pairs[position] for position in alignment.differing]
@@ -73,7 +73,7 @@ def rows_scrambled(context: DiagnosisContext[Any], alignment: Alignment) -> Diag
 
 
 def bounded(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis | None:
-    """The search came to its bound: no assignment, or no pairing, was found."""
+    """Diagnose a search that came to its bound: no assignment, or no pairing, was found."""
     if context.columns.ambiguous:
         names = tuple(
             context.expected.columns[e].name
@@ -92,7 +92,7 @@ def bounded(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis |
 
 
 def rows_replaced(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis | None:
-    """The same number of rows, but rows of other keys: rows on both sides only."""
+    """Return the same number of rows, but rows of other keys: rows on both sides only."""
     keys = key_positions(context)
     size = context.expected_rows
     if size < 2 or context.actual_rows != size or keys is None:
@@ -101,7 +101,7 @@ def rows_replaced(context: DiagnosisContext[Any], alignment: Alignment) -> Diagn
         kinds = {context.kind(i).name for i in keys}
         if len(context.unmatched_expected) == size or not kinds <= set(DIMENSIONS):
             return None
-    # the key tells rows apart and has no tolerance: one that both sides hold belongs to one row on each
+    # the key distinguishes rows and has no tolerance: one that both sides hold belongs to one row on each
     shared = len(context.join(keys, context.unmatched_expected, context.unmatched_actual))
     lost, spare = len(context.unmatched_expected), len(context.unmatched_actual)
     if lost == shared or spare == shared:
@@ -115,7 +115,7 @@ def rows_replaced(context: DiagnosisContext[Any], alignment: Alignment) -> Diagn
 
 
 def values_differ(context: DiagnosisContext[Any], alignment: Alignment) -> Diagnosis:
-    """None of the other words: the columns that differ, in how many rows, and an example."""
+    """Diagnose what no other code covers: the columns that differ, in how many rows, and an example."""
     names = [context.name(position) for position in alignment.differing]
     count = alignment.sizes[0]
     if not names:

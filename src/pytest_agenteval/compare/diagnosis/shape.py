@@ -17,7 +17,7 @@ SUM_RULE = NumberRule(rtol=1e-6, atol=1e-9, decimals=None)
 
 
 def extra_column(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """Columns that were not asked for, where that is forbidden."""
+    """Diagnose columns that were not asked for, where that is forbidden."""
     if context.options.extra_columns != "forbid" or not context.columns.extra:
         return None
     names = [context.actual.columns[a].name for a in context.columns.extra]
@@ -26,7 +26,7 @@ def extra_column(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def wrong_grain(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """Other row counts, the same sum, and a grouping column more or less."""
+    """Diagnose other row counts with the same sum, and a grouping column more or less."""
     if context.expected_rows == context.actual_rows:
         return None
     missing = [e for e in context.columns.missing if not context.engine.kind(e).tolerant]
@@ -69,7 +69,7 @@ def _shown(number: Number) -> str:
 
 
 def pivoted(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """The labels of one expected column stand as headers of the answer."""
+    """Return the labels of one expected column stand as headers of the answer."""
     expected_indexes, actual_indexes = context.loose()
     headers = {fold_name(context.actual.columns[a].name) for a in actual_indexes}
     for e in expected_indexes:
@@ -82,7 +82,7 @@ def pivoted(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def transposed(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """The expected headers stand as values in one column of the answer."""
+    """Return the expected headers stand as values in one column of the answer."""
     expected_indexes, actual_indexes = context.loose()
     names = {fold_name(context.expected.columns[e].name) for e in expected_indexes}
     if len(names) < 2 and not (names and len(expected_indexes) == len(context.expected.columns)):
@@ -98,7 +98,7 @@ def transposed(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def missing_column(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """Expected columns without a partner."""
+    """Diagnose expected columns without a partner."""
     if not context.columns.missing:
         return None
     names = tuple(context.expected.columns[e].name for e in context.columns.missing)
@@ -112,7 +112,7 @@ def missing_column(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def total_row(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """One row more, holding the sums."""
+    """Diagnose one row more that holds the sums."""
     if (
         context.expected_rows < 2
         or context.actual_rows != context.expected_rows + 1
@@ -137,7 +137,7 @@ def total_row(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def truncated_by_limit(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """The answer is a part of the expected rows, cut at a usual LIMIT."""
+    """Diagnose an answer that is part of the expected rows, cut at a usual LIMIT."""
     if (
         len(context.unmatched_actual)
         or context.actual_rows >= context.expected_rows
@@ -154,7 +154,7 @@ def truncated_by_limit(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def rows_missing(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """All answered rows are right, but distinct rows are gone."""
+    """Diagnose answered rows that are all right while distinct rows are gone."""
     if len(context.unmatched_actual) or not len(context.unmatched_expected) or context.exhausted:
         return None
     if not context.unknown(context.unmatched_expected, True):
@@ -170,7 +170,7 @@ def rows_missing(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def rows_extra(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """All expected rows are there, and distinct rows besides."""
+    """Diagnose distinct rows beside all the expected ones."""
     if len(context.unmatched_expected) or not len(context.unmatched_actual) or context.exhausted:
         return None
     if context.expected_rows and not context.unknown(context.unmatched_actual, False):
@@ -185,7 +185,7 @@ def rows_extra(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def fan_out(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """Every row counted the same number of times: a join multiplied them."""
+    """Diagnose rows that all occur the same number of times: a join multiplied them."""
     size = context.expected_rows
     times, rest = divmod(context.actual_rows, size) if size else (0, 1)
     if rest or times < 2 or context.options.duplicates == "set":
@@ -197,7 +197,7 @@ def fan_out(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def duplicates(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """The same distinct rows, more or fewer of them."""
+    """Return the same distinct rows, more or fewer of them."""
     if (
         context.options.duplicates == "set"
         or context.expected_rows == context.actual_rows
@@ -218,7 +218,7 @@ def duplicates(context: DiagnosisContext[Any]) -> Diagnosis | None:
 
 
 def rows_differ(context: DiagnosisContext[Any]) -> Diagnosis | None:
-    """Other row counts, and rows on both sides only."""
+    """Diagnose other row counts with rows that only one side has."""
     if context.expected_rows == context.actual_rows or not (
         len(context.unmatched_expected) and len(context.unmatched_actual)
     ):
@@ -229,7 +229,7 @@ def rows_differ(context: DiagnosisContext[Any]) -> Diagnosis | None:
 def rows_differ_text(
     context: DiagnosisContext[Any], unmatched_expected: int, unmatched_actual: int
 ) -> Diagnosis:
-    """The words for rows that stand on one side only, on both sides."""
+    """Return the words for rows that stand on one side only, on both sides."""
     text = (
         f"{unmatched_expected:,} of {counted(context.expected_rows, 'expected row')} not in the answer, "
         f"{unmatched_actual:,} of {counted(context.actual_rows, 'answered row')} not expected"

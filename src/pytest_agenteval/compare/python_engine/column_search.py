@@ -77,7 +77,7 @@ class _Search:
         return chosen
 
     def _places(self) -> tuple[list[Any], list[Any]]:
-        """Row codes before any column is looked at: the run of each row, where order matters."""
+        """Return row codes before any column is looked at: the run of each row, where order matters."""
         sizes = self.engine.rows
         if self.runs is None:
             return [0] * sizes[0], [0] * sizes[1]
@@ -118,7 +118,7 @@ class _Search:
     def _extend(
         self, mine: list[Any], theirs: list[Any], e: int, a: int
     ) -> tuple[list[Any], list[Any]] | None:
-        """Row codes with one more column; ``None`` where the rows no longer agree."""
+        """Return row codes with one more column; ``None`` where the rows no longer agree."""
         left, right = self._code(e, a)
         self.budget -= len(left) + len(right)
         numbering: dict[Hashable, int] = {}
@@ -137,12 +137,12 @@ class _Search:
 
 
 def exact_codes(column: PairedColumn) -> tuple[list[Hashable], list[Hashable]]:
-    """Codes that equal cells share, and no others."""
+    """Return codes that equal cells share, and no others."""
     return [exactly(cell) for cell in column.expected], [exactly(cell) for cell in column.actual]
 
 
 def column_codes(column: PairedColumn) -> tuple[list[Hashable], list[Hashable]]:
-    """Codes under which equal cells have equal codes; with a tolerance, near ones may share one."""
+    """Return codes under which equal cells have equal codes; with a tolerance, near ones may share one."""
     if column.rule is None:
         return [key for key, _ in column.expected], [key for key, _ in column.actual]
     firsts = sorted(

@@ -31,12 +31,12 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return pair_all(self.paired, self.options, *self.engine.rows, self.engine.work)
 
     def raw(self, position: int) -> tuple[list[Any], list[Any]]:
-        """The values of the mapped column at ``position`` as they came, expected and answered."""
+        """Return the values of the mapped column at ``position`` as they came, expected and answered."""
         e, a = self.pairs[position]
         return self.engine.raw(True, e), self.engine.raw(False, a)
 
     def match(self, columns: Sequence[PairedColumn]) -> bool:
-        """Whether the tables would match with these columns."""
+        """Return whether the tables would match with these columns."""
         if self.runs is None:
             return pair_all(
                 columns, self.options, self.expected_rows, self.actual_rows, self.engine.work
@@ -45,18 +45,18 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return sizes[0] == sizes[1] and pair_list(columns, self.runs, *sizes, self.engine.work).matched
 
     def agrees_with(self, position: int, column: PairedColumn) -> bool:
-        """Whether the tables match when one column is replaced."""
+        """Return whether the tables match when one column is replaced."""
         columns = list(self.paired)
         columns[position] = column
         return self.match(columns)
 
     def total(self, position: int, expected: bool) -> Number | None:
-        """The sum of a numeric column; ``None`` where it holds no number but 0."""
+        """Return the sum of a numeric column; ``None`` where it holds no number but 0."""
         column = self.paired[position]
         return sum_of(numbers_of(column.expected if expected else column.actual))
 
     def unknown(self, rows: RowNumbers, expected: bool) -> bool:
-        """Whether any of ``rows`` of one side has no equal at all on the other side."""
+        """Return whether any of ``rows`` of one side has no equal at all on the other side."""
         size = self.expected_rows
         if expected:
             pairing = pair_set(self.paired, rows, range(self.actual_rows), size, self.engine.work)
@@ -64,29 +64,29 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return bool(pair_set(self.paired, range(size), rows, size, self.engine.work).unmatched_actual)
 
     def multiplied(self, times: int) -> bool:
-        """Whether the answer is every expected row ``times`` times."""
+        """Return whether the answer is every expected row ``times`` times."""
         columns = [PairedColumn(list(c.expected) * times, c.actual, c.rule) for c in self.paired]
         size = self.expected_rows * times
         return pair_bag(columns, range(size), range(self.actual_rows), size, self.engine.work).matched
 
     def same_sets(self) -> bool:
-        """Whether both sides hold the same distinct rows."""
+        """Return whether both sides hold the same distinct rows."""
         size = self.expected_rows
         return pair_set(self.paired, range(size), range(self.actual_rows), size, self.engine.work).matched
 
     def distinct(self, expected: bool) -> int:
-        """How many different rows a side holds (numbers compared exactly)."""
+        """Return how many different rows a side holds (numbers compared exactly)."""
         sides = [c.expected if expected else c.actual for c in self.paired]
         rows = range(self.expected_rows if expected else self.actual_rows)
         return len({tuple([exactly(side[row]) for side in sides]) for row in rows})
 
     def keys(self) -> list[PairedColumn]:
-        """The columns of the sort keys."""
+        """Return the columns of the sort keys."""
         partners = dict(self.pairs)
         return [self.engine.column(e, partners[e]) for e in self.order or ()]
 
     def list_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a list, ties of the sort keys free."""
+        """Return whether these rows match as a list, ties of the sort keys free."""
         keys, runs, start = self.keys(), [], 0
         for row in range(1, len(expected_part) + 1):
             if (
@@ -103,17 +103,17 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return pair_list(columns, runs, len(actual_part), len(expected_part), self.engine.work).matched
 
     def bag_match(self, expected_part: RowNumbers, actual_part: RowNumbers) -> bool:
-        """Whether these rows match as a bag."""
+        """Return whether these rows match as a bag."""
         return pair_bag(self.paired, expected_part, actual_part, self.expected_rows, self.engine.work).matched
 
     def without_nulls(self, expected: bool) -> Sequence[int]:
-        """Rows of a side none of whose sort keys is NULL."""
+        """Return rows of a side none of whose sort keys is NULL."""
         sides = [k.expected if expected else k.actual for k in self.keys()]
         rows = range(self.expected_rows if expected else self.actual_rows)
         return [row for row in rows if all(side[row][0] is not None for side in sides)]
 
     def before_last(self, expected: bool) -> Sequence[int]:
-        """Rows of a side whose sort keys are not those of the last expected row."""
+        """Return rows of a side whose sort keys are not those of the last expected row."""
         keys = self.keys()
         last = self.expected_rows - 1
         if expected:
@@ -124,12 +124,12 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return [row for row in rows if any(key.grade(last, row) == NO for key in keys)]
 
     def differ(self, position: int, pairs: Sequence[tuple[int, int]]) -> list[bool]:
-        """Which of the row pairs differ in a column."""
+        """Return which of the row pairs differ in a column."""
         column = self.paired[position]
         return [column.grade(e, a) == NO for e, a in pairs]
 
     def moved(self) -> list[int]:
-        """Rows that differ from the row at the same place (both sides have as many)."""
+        """Return rows that differ from the row at the same place (both sides have as many)."""
         rows = range(self.expected_rows)
         return [row for row in rows if any(column.grade(row, row) == NO for column in self.paired)]
 
@@ -144,18 +144,20 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
     def join(
         self, positions: Sequence[int], expected_part: RowNumbers, actual_part: RowNumbers
     ) -> list[tuple[int, int]]:
-        """Rows of either side that agree in these columns (which tell the rows of each side apart)."""
+        """Return rows of either side that agree in these columns (which distinguish the rows of each
+        side).
+        """
         theirs = dict(zip(self._codes(positions, False, actual_part), actual_part, strict=True))
         mine = zip(expected_part, self._codes(positions, True, expected_part), strict=True)
         return [(e, theirs[key]) for e, key in mine if key in theirs]
 
     def unique(self, positions: Sequence[int], expected: bool) -> bool:
-        """Whether these columns (which have no tolerance) tell all rows of a side apart."""
+        """Return whether these columns (which have no tolerance) distinguish all rows of a side."""
         rows = self.expected_rows if expected else self.actual_rows
         return len(self._all_codes(positions, expected)) == rows
 
     def exact(self, position: int) -> bool:
-        """Whether a column is compared without tolerance."""
+        """Return whether a column is compared without tolerance."""
         return self.paired[position].rule is None
 
     @property
@@ -199,7 +201,7 @@ class PythonDiagnosisContext(DiagnosisContext[PairedColumn], ColumnContext):
         return pair_bag(rest, first.unmatched_expected, rows, size, self.engine.work).matched
 
     def close_up(self, position: int) -> PythonDiagnosisContext:
-        """Return these tables: they are small enough."""
+        """Return these tables: they are small enough to be their own sample."""
         return self
 
     def whole(self, position: int) -> PythonDiagnosisContext:

@@ -40,7 +40,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         self._bags: dict[tuple[bool, int, ColumnReading], int] = {}
 
     def raw(self, expected: bool, index: int) -> list[Any]:
-        """A column's values as they came."""
+        """Return a column's values as they came."""
         key = (expected, index)
         if key not in self._raw:
             self._raw[key] = (self.expected if expected else self.actual).column(index)
@@ -83,7 +83,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return pair_list(columns, runs, self.rows[1], self.rows[0], self.work)
 
     def first_rows(self, mapping: Mapping, expected: bool) -> list[int]:
-        """The first of all rows that hold the same in these columns (numbers exactly), in order."""
+        """Return the first of all rows that hold the same in these columns (numbers exactly), in order."""
         columns = [self.column(e, a) for e, a in mapping]
         sides = [column.expected if expected else column.actual for column in columns]
         first: dict[Any, int] = {}
@@ -100,7 +100,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return [row for row in rows if not row or any(side[row] != side[row - 1] for side in sides)]
 
     def alike(self, e: int, a: int) -> bool:
-        """Whether the two columns hold the same bag of values."""
+        """Return whether the two columns hold the same bag of values."""
         options = self.options_of(e)
         quick = options.percent == "strict" and self.options.duplicates == "bag"
         quick = quick and self.kind(e).name not in JSON_LIKE
@@ -111,7 +111,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return self.pair([(e, a)]).matched
 
     def _bag(self, expected: bool, index: int, e: int) -> int:
-        """A hash over the exact parts of a column read as expected column ``e`` says."""
+        """Return a hash over the exact parts of a column read as expected column ``e`` says."""
         reading = self.base_reading(e)
         key = (expected, index, reading)
         if key not in self._bags:
@@ -120,7 +120,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return self._bags[key]
 
     def _special(self, a: int) -> bool:
-        """Whether an answered column holds values whose reading depends on the expected ones."""
+        """Return whether an answered column holds values whose reading depends on the expected ones."""
         return any(
             isinstance(value, (dict, list)) or (isinstance(value, str) and "%" in value)
             for value in self.raw(False, a)
@@ -148,7 +148,7 @@ class PythonEngine(BaseEngine[PairedColumn]):
         return PythonDiagnosisContext(self, self.options, columns, runs, order)
 
     def leniency(self, e: int, a: int, pairing: Pairing) -> tuple[int, int, int]:
-        """Cells of a matched column that were close, that were rounded, and rounded ones below 1."""
+        """Return cells of a matched column that were close, that were rounded, and rounded ones below 1."""
         column = self.column(e, a)
         close = rounded = small = 0
         partners: list[int] = pairing.partner if column.rule else []
@@ -189,7 +189,7 @@ def paired(
 
 
 def factors(reading: ColumnReading, values: Any, percent: str) -> list[ColumnReading]:
-    """The readings to try, the likeliest first: cells with %, then the whole column's factor."""
+    """Return the readings to try, the likeliest first: cells with %, then the whole column's factor."""
     if not reading.kind.numeric:
         return [reading]
     cells = [Decimal("0.01")]
@@ -202,7 +202,7 @@ def factors(reading: ColumnReading, values: Any, percent: str) -> list[ColumnRea
 
 
 def has_percent(values: Any) -> bool:
-    """Whether a column (a list, a NumPy or an Arrow array) holds text with a percent sign."""
+    """Return whether a column (a list, a NumPy or an Arrow array) holds text with a percent sign."""
     if hasattr(values, "dtype") and values.dtype.kind in "iufb":
         return False
     if hasattr(values, "type") and hasattr(values, "to_pylist"):

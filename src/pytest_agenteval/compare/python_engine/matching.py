@@ -41,7 +41,7 @@ class PairedColumn:
     rule: NumberRule | None = None
 
     def grade(self, e: int, a: int) -> int:
-        """How expected cell ``e`` agrees with answered cell ``a``: EXACT, CLOSE, ROUNDED or NO."""
+        """Return how expected cell ``e`` agrees with answered cell ``a``: EXACT, CLOSE, ROUNDED or NO."""
         (key, xs), (other, ys) = self.expected[e], self.actual[a]
         if key != other:
             return NO
@@ -51,7 +51,7 @@ class PairedColumn:
 
 
 def exactly(cell: Cell) -> Hashable:
-    """A key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
+    """Return a key that cells of equal numbers share, however they came (``'1.1'``, 1.1, Decimal)."""
     key, numbers = cell
     return (key, *map(shortest, numbers)) if numbers else key
 
@@ -101,7 +101,7 @@ def pair_bag(
 def _pair_group(
     columns: Sequence[PairedColumn], expected_part: list[int], actual_part: list[int], work: WorkBudget
 ) -> list[tuple[int, int]]:
-    """Pairs of rows with equal keys, as many as there can be."""
+    """Return pairs of rows with equal keys, as many as there can be."""
     xs = [_numbers(columns, e, True) for e in expected_part]
     if not xs[0][0]:
         return list(zip(expected_part, actual_part, strict=False))
@@ -130,7 +130,7 @@ def _numbers(
 
 
 def near(rules: Sequence[NumberRule], xs: Sequence[Number], ys: Sequence[Number]) -> bool:
-    """Whether numbers agree one by one."""
+    """Return whether numbers agree one by one."""
     return all(rule.grade(x, y) != NO for rule, x, y in zip(rules, xs, ys, strict=True))
 
 
@@ -138,7 +138,9 @@ Vectors = Sequence[tuple[Number, ...]]
 
 
 def _match(xs: Vectors, ys: Vectors, rules: Sequence[NumberRule], work: WorkBudget) -> list[tuple[int, int]]:
-    """A largest matching of sorted vectors: edges in a window over the first number, then Hopcroft-Karp."""
+    """Return a largest matching of sorted vectors: edges in a window over the first number,
+    then Hopcroft-Karp.
+    """
     starts = [as_float(y[0]) for y in ys]
     floats = [[as_float(v) for v in y] for y in ys]
     edges: list[list[int]] = []
@@ -158,7 +160,7 @@ def _match(xs: Vectors, ys: Vectors, rules: Sequence[NumberRule], work: WorkBudg
 
 
 def hopcroft_karp(edges: Sequence[Sequence[int]], right: int) -> list[tuple[int, int]]:
-    """A maximum matching of a bipartite graph, ``edges[i]`` the right-hand neighbours of i."""
+    """Return a maximum matching of a bipartite graph, ``edges[i]`` the right-hand neighbours of i."""
     mate = [-1] * len(edges)
     owner = [-1] * right
     for i, targets in enumerate(edges):
@@ -199,7 +201,7 @@ def _augment(
     level: list[int],
     cursor: list[int],
 ) -> None:
-    """Depth first from a free row along rising levels, without recursion."""
+    """Search depth first from a free row along rising levels, without recursion."""
     path = [root]
     while path:
         i = path[-1]

@@ -15,7 +15,7 @@ MOST_NODES = 100_000
 
 
 def too_large(value: Any) -> bool:
-    """Whether a nested value holds more than can be looked at (one that holds itself never ends)."""
+    """Return whether a nested value holds more than can be looked at (one that holds itself never ends)."""
     stack, seen = [value], 0
     while stack:
         item = stack.pop()
@@ -31,7 +31,7 @@ def too_large(value: Any) -> bool:
 
 
 def token(value: Any, depth: int = 0) -> str:
-    """A text that is the same for the same value; bounded work, never raises."""
+    """Return a text that is the same for the same value; bounded work, never raises."""
     if isinstance(value, bool) or value is None:
         return repr(value)
     if isinstance(value, str):
@@ -54,7 +54,7 @@ def token(value: Any, depth: int = 0) -> str:
 
 
 def label(value: Any) -> str:
-    """A value as a header would show it."""
+    """Return a value as a header would show it."""
     return (
         token(value)
         if isinstance(value, bool) or not isinstance(value, (int, float, Decimal))
@@ -63,13 +63,13 @@ def label(value: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Text without blanks around it, in Unicode NFC."""
+    """Return text without blanks around it, in Unicode NFC."""
     text = str(text).strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def plain_form(value: Any) -> str:
-    """A number or boolean as text: 12345, 1.5, true; 12345.0 counts as 12345."""
+    """Return a number or boolean as text: 12345, 1.5, true; 12345.0 counts as 12345."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float, Decimal)):
@@ -87,7 +87,7 @@ def plain_form(value: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, numbers exact; ``...`` (Ellipsis) where it is none."""
+    """Return the value of a JSON text, numbers exact; ``...`` (Ellipsis) where it is none."""
     if len(text) > 10_000_000:
         return ...
     try:

@@ -72,7 +72,7 @@ class ColumnReading:
 
     @classmethod
     def of(cls, kind: Kind, options: ColumnOptions) -> ColumnReading:
-        """The reading of an expected column of ``kind`` under ``options``."""
+        """Return the reading of an expected column of ``kind`` under ``options``."""
         return cls(
             kind,
             fold=options.string_case == "insensitive",
@@ -134,7 +134,7 @@ def _read_text(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _read_number(value: Any, reading: ColumnReading) -> Number | None:
-    """A finite or infinite number, a NaN as ``nan``; ``None`` where the value is no number."""
+    """Return a finite or infinite number, a NaN as ``nan``; ``None`` where the value is not a number."""
     if isinstance(value, bool):
         return int(value) if reading.kind.name == "integer" else None
     number: Number | None = None
@@ -156,7 +156,7 @@ def _read_number(value: Any, reading: ColumnReading) -> Number | None:
 
 
 def _times(number: Number, factor: Decimal) -> Number:
-    """Scaled in the shortest decimal form, so that 12.5 x 1/100 is 0.125 and nothing near it."""
+    """Return scaled in the shortest decimal form, so that 12.5 x 1/100 is 0.125 and nothing near it."""
     if factor == 1 or (isinstance(number, float) and not math.isfinite(number)):
         return number
     return shortest(number).scaleb(factor.adjusted())
@@ -175,7 +175,7 @@ def _read_numeric(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _integral(number: Number) -> int | Decimal:
-    """The integer a number is, by its shortest decimal form; otherwise that form."""
+    """Return the integer a number is, by its shortest decimal form; otherwise that form."""
     if isinstance(number, int):
         return number
     form = shortest(number)
@@ -210,7 +210,7 @@ _EXTREMES: Mapping[type, Mapping[Any, float]] = {
 
 
 def is_infinite(kind: Kind, data: Any) -> bool:
-    """Whether a column holds infinite dates, and none of Python's first and last ones beside them."""
+    """Return whether a column holds infinite dates, and none of Python's first and last ones beside them."""
     if not _of_moments(kind) or (hasattr(data, "to_pylist") and within_python(data)):
         return False
     values = arrow_values(data) if hasattr(data, "to_pylist") else data
@@ -283,7 +283,7 @@ def _read_bit(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _read_inet(value: Any, reading: ColumnReading, depth: int) -> Cell:
-    """An address or a network; a single address is one with and without ``/32``."""
+    """Return an address or a network; a single address is one with and without ``/32``."""
     try:
         found = ipaddress.ip_interface(value.strip() if isinstance(value, str) else value)
     except ValueError:
@@ -293,7 +293,7 @@ def _read_inet(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _read_range(value: Any, reading: ColumnReading, depth: int) -> Cell:
-    """Ranges by their text, quotes and blanks around the bounds left out."""
+    """Return ranges by their text, quotes and blanks around the bounds left out."""
     if not isinstance(value, str):
         return _unreadable(value)
     return re.sub(r"\s*([,{}()\[\]])\s*", r"\1", value.strip().replace('"', "")), ()
@@ -308,7 +308,7 @@ _HSTORE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=>\s*(?:(NULL)|"((?:[^"\\]|\\.)*)")
 
 
 def _read_hstore(value: Any, reading: ColumnReading, depth: int) -> Cell:
-    """A map of texts: as an object, as JSON text, or as the server writes it (``"a"=>"1"``)."""
+    """Return a map of texts: as an object, as JSON text, or as the server writes it (``"a"=>"1"``)."""
     if isinstance(value, str):
         parsed = parse_json(value) if value.lstrip()[:1] == "{" else _hstore(value.strip())
         return _unreadable(value) if not isinstance(parsed, dict) else _read_hstore(parsed, reading, depth)
@@ -331,7 +331,7 @@ def _hstore(text: str) -> dict[str, str | None] | None:
 
 
 def _read_tuple(value: Any, reading: ColumnReading, depth: int) -> Cell:
-    """Fields without names: a list, or an object whose values stand in their order."""
+    """Return fields without names: a list, or an object whose values stand in their order."""
     items = parse_json(value) if isinstance(value, str) else value
     items = list(items.values()) if isinstance(items, dict) else items
     kinds = reading.kind.parts
@@ -362,7 +362,7 @@ def _read_struct(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _is_pair(entry: Any) -> bool:
-    """An entry of a map as Arrow gives it: a pair, which JSON keeps as a list."""
+    """Return an entry of a map as Arrow gives it: a pair, which JSON keeps as a list."""
     return isinstance(entry, (list, tuple)) and len(entry) == 2
 
 
@@ -417,7 +417,7 @@ def _read_json(value: Any, reading: ColumnReading, depth: int) -> Cell:
 
 
 def _read_any(value: Any, reading: ColumnReading, depth: int) -> Cell:
-    """By the value's own type: whole numbers exactly, other numbers with tolerance, the rest as it is."""
+    """Read by the value's type: whole numbers exactly, other numbers with tolerance, the rest as it is."""
     value = plain(value)
     if is_null(value):
         return NULL

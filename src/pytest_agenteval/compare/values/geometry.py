@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def read_geometry(value: Any) -> str | None:
-    """One spelling for a geometry as WKB, hex or WKT; ``None`` where it is none of them."""
+    """Return one spelling for a geometry as WKB, hex or WKT; ``None`` where it is none of them."""
     if isinstance(value, str):
         text = value.strip()
         if len(text) % 2 == 0 and re.fullmatch("[0-9A-Fa-f]{10,}", text):
@@ -32,7 +32,9 @@ def read_geometry(value: Any) -> str | None:
 
 
 def _spelled(text: str) -> str | None:
-    """WKT without a choice: upper case, no blanks but between numbers, numbers in their shortest form."""
+    """Return WKT without a choice: upper case, no blanks but between numbers,
+    numbers in their shortest form.
+    """
     text = re.sub(r"^SRID=[0-9]+;", "", text, flags=re.IGNORECASE).upper()
     if not text.startswith(tuple(_TYPES.values())):
         return None
@@ -52,7 +54,7 @@ def _from_wkb(data: bytes) -> str | None:
 
 
 def _shape(data: bytes, at: int) -> tuple[str, int]:
-    """The WKT of the shape that begins at ``at``, and where it ends."""
+    """Return the WKT of the shape that begins at ``at``, and where it ends."""
     order = "<" if data[at] == 1 else ">"
     (code,) = struct.unpack_from(order + "I", data, at + 1)
     at += 9 if code & _HAS_SRID else 5

@@ -54,7 +54,7 @@ class ReadNumber:
 
 
 def read_number(text: str) -> ReadNumber | None:
-    """The one number that ``text`` is as a whole, or ``None``. NaN comes back as a float NaN."""
+    """Return the one number that ``text`` is as a whole, or ``None``. NaN comes back as a float NaN."""
     text = text.strip()
     if len(text) > LONGEST:
         return None
@@ -92,7 +92,7 @@ def _dressed(text: str) -> ReadNumber | None:
 
 
 def _currency(text: str) -> str | None:
-    """``text`` without the currency sign or code at its start or end; ``None`` where there is none."""
+    """Return ``text`` without the currency sign or code at its start or end; ``None`` where there is none."""
     start = re.match(r"[A-Z]{1,3}\$|[A-Z]{3,4}(?![A-Z])", text)
     if start and (start[0].endswith("$") or start[0] in _CODES):
         return text[start.end() :]
@@ -127,7 +127,7 @@ class Float32(float):
 
 
 def shortest(value: Number) -> Decimal:
-    """The shortest decimal form of a finite number, exactly."""
+    """Return the shortest decimal form of a finite number, exactly."""
     if isinstance(value, Decimal):
         return value
     if isinstance(value, Float32):
@@ -136,19 +136,19 @@ def shortest(value: Number) -> Decimal:
 
 
 def fits_single(value: float) -> bool:
-    """Whether a float is exactly one of 32 bits."""
+    """Return whether a float is exactly one of 32 bits."""
     return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
 
 
 def _shortest_single(value: float) -> str:
-    """The shortest text that reads back as the same 32 bits; nine digits always do."""
+    """Return the shortest text that reads back as the same 32 bits; nine digits always do."""
     bits = struct.pack("f", value)
     texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
     return next(text for text in texts if struct.pack("f", float(text)) == bits)
 
 
 def shown_decimals(value: Number) -> int:
-    """How many decimals a number shows, trailing zeros left out (1.50 shows one, 120 none)."""
+    """Return how many decimals a number shows, trailing zeros left out (1.50 shows one, 120 none)."""
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return 0
     _, digits, exponent = shortest(value).as_tuple()
@@ -161,7 +161,7 @@ def shown_decimals(value: Number) -> int:
 
 
 def as_float(value: Number) -> float:
-    """The nearest float (infinite where it is beyond the range)."""
+    """Return the nearest float (infinite where it is beyond the range)."""
     try:
         return float(value)
     except OverflowError:
@@ -196,7 +196,7 @@ class NumberRule:
         actual: Iterable[Number],
         integer: bool = False,
     ) -> NumberRule:
-        """The rule of a column from its options and the finite numbers on both sides."""
+        """Return the rule of a column from its options and the finite numbers on both sides."""
         decimals = None if integer else options.decimals
         significant = None if integer else options.significant
         if decimals is None and significant is None:
@@ -210,7 +210,9 @@ class NumberRule:
         return cls(options.rtol, options.atol, decimals, options.rounding_guard, None, shown)
 
     def grade(self, x: Number, y: Number) -> int:
-        """``EXACT``, ``CLOSE`` (rule 1), ``ROUNDED`` (rule 2 or 3) or ``NO`` for finite ``x`` and ``y``."""
+        """Return ``EXACT``, ``CLOSE`` (rule 1), ``ROUNDED`` (rule 2 or 3) or ``NO`` for finite ``x`` and
+        ``y``.
+        """
         if x == y:
             return EXACT
         if isinstance(x, Whole):
@@ -234,7 +236,7 @@ class NumberRule:
         return ROUNDED if self._rounded(x, y) else NO
 
     def reach(self, x: Number) -> float:
-        """No number further from ``x`` than this is equal to it (a bound, not the tolerance itself)."""
+        """Return a bound: a number further from ``x`` than this is not equal to it."""
         size = abs(as_float(x))
         near = self.atol + self.rtol * size
         if self.significant is not None:
@@ -245,7 +247,7 @@ class NumberRule:
         return near * (1 + 1e-9) + 8 * math.ulp(size) if math.isfinite(size) else math.inf
 
     def _step(self, fx: float, fy: float) -> float:
-        """With ``significant``: a bound on how far apart two numbers may be, from the larger one."""
+        """Return, under ``significant``, a bound on how far apart two numbers may be, from the larger one."""
         largest = max(abs(fx), abs(fy))
         if self.significant is None or not 0 < largest < math.inf:
             return math.inf
@@ -286,7 +288,7 @@ def _quantized(value: Decimal, d: int, mode: str) -> Decimal:
 
 
 def numpy_round(value: float, decimals: int) -> float:
-    """What ``numpy.round`` gives: scaled in binary, rounded half to even, scaled back."""
+    """Return what ``numpy.round`` gives: scaled in binary, rounded half to even, scaled back."""
     power = 10.0 ** abs(decimals)
     scaled = value * power if decimals >= 0 else value / power
     if not math.isfinite(scaled):
@@ -296,13 +298,13 @@ def numpy_round(value: float, decimals: int) -> float:
 
 
 def all_vanish(values: Iterable[Number], k: int) -> bool:
-    """Whether every non-zero number would be shown as 0 with ``k`` decimals."""
+    """Return whether every non-zero number would be shown as 0 with ``k`` decimals."""
     half = 0.5 * 10.0**-k
     return all(abs(as_float(value)) < half * (1 - 1e-12) for value in values if value != 0)
 
 
 def _close_decimals(x: Number, y: Number, atol: float, rtol: float) -> bool:
-    """Rule 1 on integers and Decimals, exactly."""
+    """Return rule 1 on integers and Decimals, exactly."""
     with localcontext(WIDE):
         dx, dy = Decimal(x), Decimal(y)
         return abs(dx - dy) <= Decimal(repr(float(atol))) + Decimal(repr(float(rtol))) * abs(dx)

@@ -79,7 +79,7 @@ _DECIMALS = ("DECIMAL", "NUMERIC", "NUMBER", "DEC", "BIGNUMERIC")
 
 
 def kind_of(sql_type: str | None) -> Kind | None:
-    """The kind of an SQL type as a driver spells it; ``None`` for none, or one that is not known."""
+    """Return the kind of an SQL type as a driver spells it; ``None`` for none, or one that is not known."""
     if not sql_type:
         return None
     text = sql_type.strip()
@@ -113,7 +113,7 @@ def kind_of(sql_type: str | None) -> Kind | None:
 
 
 def _decimal(inside: str) -> Kind:
-    """A written precision without a scale means scale 0; no precision at all leaves the scale open."""
+    """Return the kind of a DECIMAL: a precision without a scale means scale 0, none leaves it open."""
     sizes = [part.strip() for part in inside.split(",")] if inside else []
     scale = sizes[1] if len(sizes) > 1 else "0" if sizes else "?"
     return Kind("integer" if scale == "0" else "decimal")
@@ -149,7 +149,7 @@ def _split(text: str) -> list[str]:
 
 
 def kind_of_values(values: Iterable[Any]) -> Kind:
-    """The kind of a column without a type: that of its values, ``any`` where they are mixed."""
+    """Return the kind of a column without a type: that of its values, ``any`` where they are mixed."""
     seen: set[str] = set()
     known: dict[type, str] = {}
     texts: list[str] = []

@@ -55,7 +55,7 @@ _UNITS = {
 
 
 def read_moment(value: Any) -> int | float | None:
-    """Microseconds since the year 1 of a date or timestamp; ``None`` where it cannot be read.
+    """Return microseconds since the year 1 of a date or timestamp; ``None`` where it cannot be read.
 
     A value with an offset is taken to UTC, a naive one is its wall clock; so a naive value equals
     the same wall clock with ``Z``. Infinity is a float, years before 1 are less than 0.
@@ -72,7 +72,9 @@ def read_moment(value: Any) -> int | float | None:
 
 
 def beyond_python(text: str) -> bool:
-    """Whether a text is a date or timestamp for which Python has no value (infinity, BC, year 20000)."""
+    """Return whether a text is a date or timestamp for which Python has no value (infinity, BC,
+    year 20000).
+    """
     found = read_moment(text)
     return found is not None and not DAY <= found < _AFTER
 
@@ -103,7 +105,7 @@ def _read_iso(text: str) -> int | float | None:
 
 
 def _ordinal(year: int, month: int, day: int) -> int | None:
-    """Days since the day before 0001-01-01 in the proleptic calendar; year 0 is 1 BC."""
+    """Return days since the day before 0001-01-01 in the proleptic calendar; year 0 is 1 BC."""
     alike = 2000 + year % 400
     try:
         return datetime.date(alike, month, day).toordinal() + (year - alike) // 400 * _ERA
@@ -112,7 +114,7 @@ def _ordinal(year: int, month: int, day: int) -> int | None:
 
 
 def _offset(zone: str | None) -> int | None:
-    """Microseconds to the east; ``None`` for an offset that is none."""
+    """Return microseconds to the east; ``None`` for an offset that is none."""
     if not zone or zone in ("Z", "z", " UTC"):
         return 0
     digits = zone[1:].replace(":", "")
@@ -130,7 +132,7 @@ def _clock(hour: str, minute: str, second: str | None, fraction: str | None) -> 
 
 
 def read_time(value: Any) -> int | None:
-    """Microseconds since midnight of a time of day; ``None`` where it cannot be read.
+    """Return microseconds since midnight of a time of day; ``None`` where it cannot be read.
 
     24:00:00 is one. A time with an offset is taken to UTC, a naive one is its wall clock.
     """
@@ -152,7 +154,7 @@ def read_time(value: Any) -> int | None:
 
 
 def read_interval(value: Any, year_days: int = 360) -> int | None:
-    """Microseconds of a duration; ``None`` where it cannot be read.
+    """Return microseconds of a duration; ``None`` where it cannot be read.
 
     A month is 30 days; 12 months are a year of ``year_days``: 360 as DuckDB counts, 365 as the drivers
     of Postgres do.
@@ -175,7 +177,7 @@ def _months(count: int, year_days: int) -> int:
 
 
 def _iso_span(text: str) -> tuple[int, int] | None:
-    """Whole months and microseconds."""
+    """Return whole months and microseconds."""
     found = _ISO_SPAN.fullmatch(text)
     if not found or not any(found.groups()[1:]):
         return None
@@ -192,7 +194,7 @@ def _iso_span(text: str) -> tuple[int, int] | None:
 
 
 def _parts(number: str | None) -> tuple[int, int]:
-    """A number as whole and billionths, both with its sign. Raises ``ValueError``."""
+    """Return a number as whole and billionths, both with its sign. Raises ``ValueError``."""
     whole, _, part = (number or "0").partition(".")
     if "." in part or not whole.strip("-+"):
         raise ValueError(number)
@@ -206,7 +208,7 @@ def _times(whole: int, billionths: int, size: int) -> int:
 
 
 def _spelled_span(text: str) -> tuple[int, int] | None:
-    """Whole months and microseconds of ``1 year 2 mons 3 days 04:05:06``."""
+    """Return whole months and microseconds of ``1 year 2 mons 3 days 04:05:06``."""
     text, ago = (text[:-4], True) if text.endswith(" ago") else (text, False)
     rest, months, micros = text.removeprefix("@").strip(), 0, 0
     clock = re.search(r"(?:^|\s)([+-]?[0-9]+:[0-9:.]+)$", rest)
@@ -238,7 +240,7 @@ def _micros(span: datetime.timedelta) -> int:
 
 
 def show_clock(micros: int) -> str:
-    """``HH:MM:SS[.f]`` of microseconds (more than 24 hours stay hours)."""
+    """Return ``HH:MM:SS[.f]`` of microseconds (more than 24 hours stay hours)."""
     seconds, rest = divmod(micros, SECOND)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return text + f".{rest:06d}".rstrip("0") if rest else text

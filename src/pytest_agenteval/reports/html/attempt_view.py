@@ -121,7 +121,9 @@ def attempt_view(
 
 
 def _compared(expected: Table | None, actual: Table | None, row: Row) -> Mapping[str, Any] | None:
-    """The difference of stored tables where the file has none: other programs say only that there is one."""
+    """Return the difference of stored tables where the file has none:
+    other programs say only that there is one.
+    """
     if expected is None or actual is None or row.verdict != "failed":
         return None
     from pytest_agenteval.compare import compare
@@ -162,7 +164,7 @@ def _text(value: Any) -> str | None:
 
 
 def _agent_sql(answer: Answer | None, extracted: Any, sql_tools: Sequence[str]) -> str | None:
-    """The statement whose rows were taken; nao's query over stored results stands for its last one."""
+    """Return the statement whose rows were taken; nao's query over stored results stands for its last one."""
     queries = executed_queries(answer, sql_tools) if answer else ()
     ran = [query.sql for query in queries if query.sql]
     if isinstance(extracted, str) and extracted.strip() and (extracted in ran or not ran):
@@ -184,7 +186,7 @@ def _call(call: ToolCall, rows: int, sql_tools: Sequence[str]) -> CallView:
 
 
 def _beside_rows(result: Any) -> Any:
-    """What a result with rows says besides them."""
+    """Return what a result with rows says besides them."""
     if not isinstance(result, Mapping):
         return None
     return {key: value for key, value in result.items() if key not in ("data", "rows", "columns")} or None

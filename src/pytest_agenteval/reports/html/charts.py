@@ -10,7 +10,7 @@ WIDTH, HEIGHT, EDGE, LEFT = 560, 96, 8, 42
 
 
 def bar(rate: float | None, ends: Sequence[float] | None = None) -> Markup:
-    """A pass rate (0..100) as a bar, its 95 % interval as a line over it."""
+    """Return a pass rate (0..100) as a bar, its 95 % interval as a line over it."""
     if rate is None:
         return Markup("")
     whisker = Markup("")
@@ -36,7 +36,7 @@ def trend(
     kind: str = "rate",
     scale: tuple[str, str] = ("100 %", "0"),
 ) -> Markup:
-    """A line over runs, oldest first; gaps where a value is unknown. ``labels`` are shown on hover.
+    """Return a line over runs, oldest first; gaps where a value is unknown. ``labels`` are shown on hover.
 
     ``top`` fixes the upper end of the scale (100 for rates); else it is the largest value. ``scale``:
     what stands at its upper and lower end.

@@ -17,7 +17,7 @@ from pytest_agenteval.support.text import counted, escape_text
 
 
 def make_environment() -> Environment:
-    """An environment over ``templates/``; what a file of another program lacks is nothing."""
+    """Return an environment over ``templates/``; what a file of another program lacks is nothing."""
     environment = Environment(
         loader=PackageLoader("pytest_agenteval.reports.html"),
         autoescape=True,
@@ -45,17 +45,17 @@ def make_environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    """``None`` is nothing; text of whatever origin loses its control characters."""
+    """Show None as nothing and text without its control characters."""
     if value is None:
         return ""
     return value if isinstance(value, Markup) else escape_text(str(value))
 
 
 def moment_text(stamp: str | None) -> str:
-    """``2026-11-30 13:52`` of an ISO moment ('-' where there is none)."""
+    """Return ``2026-11-30 13:52`` of an ISO moment ('-' where there is none)."""
     return stamp[:16].replace("T", " ") if stamp else "-"
 
 
 def static_text(name: str) -> str:
-    """A file of ``static/``: ``style.css`` or ``app.js``."""
+    """Return a file of ``static/``: ``style.css`` or ``app.js``."""
     return files("pytest_agenteval.reports.html").joinpath("static", name).read_text(encoding="utf-8")

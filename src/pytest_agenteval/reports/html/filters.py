@@ -46,7 +46,7 @@ class PageQuery:
 
     @classmethod
     def read(cls, values: Mapping[str, str]) -> PageQuery:
-        """The query in an address' parameters."""
+        """Return the query in an address' parameters."""
         show, sort, page = values.get("show", "all"), values.get("sort", ""), values.get("page", "1")
         return cls(
             show if show in SHOWS else "all",
@@ -57,7 +57,9 @@ class PageQuery:
         )
 
     def text(self, **changes: Any) -> str:
-        """The query for an address, ``?show=failures``, with ``changes`` (any change leads to page 1)."""
+        """Return the query for an address, ``?show=failures``,
+        with ``changes`` (any change leads to page 1).
+        """
         made = replace(self, **{"page": 1, **changes}) if changes else self
         plain = PageQuery()
         held = {name: getattr(made, name) for name in ("show", "q", "model", "sort", "page")}
@@ -65,7 +67,7 @@ class PageQuery:
         return f"?{urlencode(wanted)}" if wanted else ""
 
     def sorted_by(self, name: str) -> str:
-        """The ``sort`` that a click on a column leads to."""
+        """Return the ``sort`` that a click on a column leads to."""
         return f"-{name}" if self.sort == name else name
 
 
@@ -119,7 +121,7 @@ class CaseLine:
 
 
 def case_lines(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[CaseLine]:
-    """The cases of a document as lines of its results table."""
+    """Return the cases of a document as lines of its results table."""
     numbers: dict[Any, list[int]] = {}
     for number, row in enumerate(rows, 1):
         numbers.setdefault(row.key, []).append(number)
@@ -140,12 +142,12 @@ def _shows(case: CaseRow, different: bool) -> frozenset[str]:
 
 
 def counts_of(lines: Sequence[CaseLine]) -> dict[str, int]:
-    """How many lines each filter shows."""
+    """Return how many lines each filter shows."""
     return {show: sum(show in line.shows for line in lines) for show in SHOWS}
 
 
 def chosen(lines: Sequence[CaseLine], query: PageQuery) -> list[CaseLine]:
-    """The lines that ``query`` shows, in its order, all pages."""
+    """Return the lines that ``query`` shows, in its order, all pages."""
     words = query.q.casefold().split()
     found = [
         line
@@ -186,7 +188,7 @@ class Page:
 
 
 def paged(lines: Sequence[CaseLine], number: int, size: int = PAGE) -> Page:
-    """Page ``number`` of the lines; the last one where there are fewer."""
+    """Return page ``number`` of the lines; the last one where there are fewer."""
     pages = max(1, math.ceil(len(lines) / size))
     number = min(number, pages)
     return Page(lines[(number - 1) * size : number * size], number, pages, len(lines))

@@ -64,14 +64,16 @@ class Diff:
 
 
 def grid_cell(value: Any, mark: str = "") -> GridCell:
-    """A value for a cell."""
+    """Return a value for a cell."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     number = number or type(value).__name__ == "Decimal"
     return GridCell(show_value(value, CELL), value is None, number, mark)
 
 
 def grid_of(table: Table | None, limit: int, total: int | None = None, marks: Any = None) -> Grid | None:
-    """A table's first ``limit`` rows. ``marks``: row (from 1) -> {column name: mark, "": mark of the row}."""
+    """Return a table's first ``limit`` rows. ``marks``: row (from 1) -> {column name: mark, "":
+    mark of the row}.
+    """
     if table is None:
         return None
     of_rows: Mapping[int, Mapping[str, str]] = marks or {}
@@ -86,7 +88,9 @@ def grid_of(table: Table | None, limit: int, total: int | None = None, marks: An
 
 
 def diff_of(diff: Mapping[str, Any] | None) -> Diff | None:
-    """The aligned difference in an entry (``None``: no comparison, or one without columns in common)."""
+    """Return the aligned difference in an entry (``None``: no comparison,
+    or one without columns in common).
+    """
     if not diff or not diff.get("sample") or not diff.get("mapping"):
         return None
     columns = [(str(c["expected"]), str(c["actual"]), str(c["how"])) for c in diff["mapping"]]
@@ -110,7 +114,9 @@ def _left_out(rows: Sequence[DiffRow], counts: Mapping[str, int]) -> list[str]:
 
 
 def marks_of(diff: Mapping[str, Any] | None, side: str) -> dict[int, dict[str, str]]:
-    """Which cells of the ``expected`` or ``actual`` table the sample says differ, for :func:`grid_of`."""
+    """Return which cells of the ``expected`` or ``actual`` table the sample says differ,
+    for :func:`grid_of`.
+    """
     found: dict[int, dict[str, str]] = {}
     if not diff:
         return found

@@ -12,15 +12,15 @@ class Links(Protocol):
     """Where things are, from the pages of one run."""
 
     def run(self, query: PageQuery | None = None, **changes: object) -> str:
-        """The run's page, with a query."""
+        """Return the run's page, with a query."""
         ...
 
     def attempt(self, number: int, query: PageQuery | None = None) -> str:
-        """The page of an attempt (``number`` of the results entry, from 1)."""
+        """Return the page of an attempt (``number`` of the results entry, from 1)."""
         ...
 
     def history(self, path: str, name: str) -> str | None:
-        """A case over runs; ``None`` where there is no such page."""
+        """Return a case over runs; ``None`` where there is no such page."""
         ...
 
 
@@ -31,20 +31,22 @@ class ServerLinks:
         self._base = f"/runs/{quote(run_id, safe='')}"
 
     def run(self, query: PageQuery | None = None, **changes: object) -> str:
-        """``/runs/ID?show=failures``."""
+        """Return ``/runs/ID?show=failures``."""
         return self._base + (query.text(**changes) if query is not None else "")
 
     def attempt(self, number: int, query: PageQuery | None = None) -> str:
-        """``/runs/ID/attempts/3?show=failures``: the query keeps previous and next within the filter."""
+        """Return ``/runs/ID/attempts/3?show=failures``: the query keeps previous and next within the
+        filter.
+        """
         kept = query.text(page=1) if query is not None else ""
         return f"{self._base}/attempts/{number}{kept}"
 
     def history(self, path: str, name: str) -> str | None:
-        """``/history?path=...&name=...``."""
+        """Return ``/history?path=...&name=...``."""
         return f"/history?{urlencode({'path': path, 'name': name})}"
 
     def file(self, name: str) -> str:
-        """``/runs/ID/NAME``: the results file or the one-file report."""
+        """Return ``/runs/ID/NAME``: the results file or the one-file report."""
         return f"{self._base}/{name}"
 
 
@@ -52,13 +54,13 @@ class PageLinks:
     """Fragments within the one-file report."""
 
     def run(self, query: PageQuery | None = None, **changes: object) -> str:
-        """The top; filters are the script's business there."""
+        """Return the top; filters are the script's business there."""
         return "#top"
 
     def attempt(self, number: int, query: PageQuery | None = None) -> str:
-        """``#attempt-3``."""
+        """Return ``#attempt-3``."""
         return f"#attempt-{number}"
 
     def history(self, path: str, name: str) -> str | None:
-        """One file knows one run."""
+        """Return no link: one file knows one run."""
         return None

@@ -35,7 +35,7 @@ _KEYWORDS = """
 
 
 def markdown_markup(text: str) -> Markup:
-    """Markdown of a model as HTML: no HTML of its own, no images, links to http(s) only."""
+    """Return Markdown of a model as HTML: no HTML of its own, no images, links to http(s) only."""
     shown = escape_text(text[:LONGEST_MARKDOWN])
     return Markup(_markdown().render(shown))
 
@@ -60,7 +60,7 @@ def _link_open(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -
 
 
 def formatted_sql(sql: str) -> str:
-    """A statement laid out by sqlglot; as it was written where it is long, or no SQL sqlglot reads."""
+    """Return a statement laid out by sqlglot; as it was written where it is long, or no SQL sqlglot reads."""
     text = sql.strip()
     if not text or len(text) > LONGEST_SQL:
         return text
@@ -80,7 +80,7 @@ def formatted_sql(sql: str) -> str:
 
 
 def sql_markup(sql: str) -> Markup:
-    """A statement formatted, its keywords, texts, numbers and comments marked."""
+    """Return a statement formatted, its keywords, texts, numbers and comments marked."""
     text = escape_text(formatted_sql(sql))
     keywords = frozenset(_KEYWORDS.split())
     parts: list[Markup] = []
@@ -104,11 +104,11 @@ def _marked(kind: str, text: str, keywords: frozenset[str]) -> Markup:
 
 
 def ticks_markup(text: str) -> Markup:
-    """A sentence of ours: what stands between backticks as code."""
+    """Return a sentence with what stands between backticks as code."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(escape_text(str(text))))))
 
 
 def json_text(value: Any, limit: int = 200_000) -> str:
-    """A value as indented JSON, at most ``limit`` characters."""
+    """Return a value as indented JSON, at most ``limit`` characters."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} more characters"

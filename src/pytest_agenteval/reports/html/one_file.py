@@ -41,7 +41,7 @@ def write_report(document: Document, path: Path) -> Path:
 
 
 def report_parts(document: Document, name: str = "report") -> Iterator[str]:
-    """The report's text in parts, one attempt in memory at a time."""
+    """Yield the report's text in parts, one attempt in memory at a time."""
     overrides = read_overrides(document.path) if document.path is not None else {}
     if overrides and not document.run.get("overrides"):
         document = with_overrides(document)
@@ -71,7 +71,7 @@ def report_parts(document: Document, name: str = "report") -> Iterator[str]:
 
 
 def page_values() -> dict[str, Any]:
-    """What every page with a run or an attempt knows."""
+    """Return what every page with a run or an attempt knows."""
     return {
         "marks": MARKS,
         "order": STATUS_ORDER,
@@ -83,7 +83,7 @@ def page_values() -> dict[str, Any]:
 
 
 def _kept(view: RunView) -> set[int]:
-    """The attempts whose details are in the file."""
+    """Return the attempts whose details are in the file."""
     rows = view.document.rows
     order = sorted(range(1, len(rows) + 1), key=lambda number: rows[number - 1].verdict == "passed")
     return set(order[:KEPT])
@@ -92,7 +92,7 @@ def _kept(view: RunView) -> set[int]:
 def _attempts(
     view: RunView, shown: Sequence[int], overrides: dict[str, Override]
 ) -> Iterator[tuple[Any, ...]]:
-    """Each attempt's view, its siblings, the numbers before and after it, a person's verdict."""
+    """Yield each attempt's view, its siblings, the numbers before and after it, a person's verdict."""
     rows = view.document.rows
     siblings = {number: line.attempts for line in view.lines for number in line.numbers}
     for number in sorted(shown):

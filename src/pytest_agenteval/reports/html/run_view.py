@@ -110,7 +110,7 @@ class RunView:
 
 
 def run_view(run_id: str, document: Document, query: PageQuery, *, size: int | None = None) -> RunView:
-    """The view of a run under a query; ``size`` cases on a page."""
+    """Return the view of a run under a query; ``size`` cases on a page."""
     lines = case_lines(document.rows, document.cases)
     found = chosen(lines, query)
     page = paged(found, query.page, size) if size else paged(found, query.page)
@@ -119,7 +119,7 @@ def run_view(run_id: str, document: Document, query: PageQuery, *, size: int | N
 
 
 def neighbours(numbers: Sequence[int], number: int) -> tuple[int | None, int | None]:
-    """The attempts before and after ``number`` among those shown."""
+    """Return the attempts before and after ``number`` among those shown."""
     if number not in numbers:
         return None, None
     at = numbers.index(number)
@@ -127,7 +127,7 @@ def neighbours(numbers: Sequence[int], number: int) -> tuple[int | None, int | N
 
 
 def attempt_numbers(lines: Sequence[CaseLine]) -> list[int]:
-    """The attempts of lines in the order they are shown."""
+    """Return the attempts of lines in the order they are shown."""
     return [number for line in lines for number in line.numbers]
 
 
@@ -173,7 +173,7 @@ def cards_of(document: Document, every: Sequence[CaseRow]) -> list[FigureCard]:
 
 
 def short_time(ms: float | None) -> str:
-    """As :func:`time_text`, but ``34ms`` below a tenth of a second."""
+    """Format as :func:`time_text` does, but ``34ms`` below a tenth of a second."""
     return f"{ms:.0f}ms" if ms is not None and ms < 95 else time_text(ms)
 
 

@@ -18,7 +18,7 @@ class CaseChange:
     """One case in both runs. ``notes`` say what else changed: ``case changed``, ``data changed``.
 
     ``xfailed``: the new run's failure is one that its case expects. ``other``: the verdict changed, but
-    one of the two is no verdict on the answer (error, review, not run).
+    one of the two is not a verdict on the answer (error, review, not run).
     """
 
     change: Change
@@ -53,7 +53,7 @@ class RunDiff:
     across: tuple[str, str] | None = None
 
     def of(self, change: Change) -> list[CaseChange]:
-        """The changes of one kind."""
+        """Return the changes of one kind."""
         return [entry for entry in self.changes if entry.change == change]
 
     @property
@@ -139,7 +139,7 @@ def _change(old: CaseRow | None, new: CaseRow) -> CaseChange:
 
 
 def _data_changed(old: CaseRow, new: CaseRow) -> bool:
-    """Some reference of the case, or of one of its turns, gives other rows than before.
+    """Return whether a reference of the case, or of one of its turns, gives other rows than before.
 
     All of them are looked at: which one an attempt was compared with depends on its answer. Files that
     know only that one are compared by it.
@@ -173,7 +173,7 @@ def _pairs(changes: Sequence[CaseChange]) -> list[tuple[CaseRow, CaseRow]]:
 
 
 def _differences(changes: Sequence[CaseChange]) -> list[float]:
-    """Per case judged in both runs: the new success rate less the old one."""
+    """Return, per case judged in both runs, the new success rate less the old one."""
     return [
         new.decision.passed / max(new.decision.judged, 1) - old.decision.passed / max(old.decision.judged, 1)
         for old, new in _pairs(changes)
@@ -181,7 +181,9 @@ def _differences(changes: Sequence[CaseChange]) -> list[float]:
 
 
 def _test(changes: Sequence[CaseChange], differences: Sequence[float]) -> tuple[float | None, int | None]:
-    """McNemar's exact test at k = 1, else the sign-flip permutation test; and the cases still wanted."""
+    """Return McNemar's exact test at k = 1, else the sign-flip permutation test;
+    and the cases still wanted.
+    """
     if not differences:
         return None, None
     single = all(max(len(old.rows), len(new.rows)) == 1 for old, new in _pairs(changes))

@@ -35,12 +35,12 @@ class Gate:
     blamed: tuple[CaseKey, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        """As the document's ``run.gates`` keeps it."""
+        """Return the gate as the document's ``run.gates`` keeps it."""
         return {"gate": self.gate, "holds": self.holds, "text": self.text}
 
 
 def fail_under(cases: Sequence[CaseRow], gates: Sequence[tuple[str, float]]) -> list[Gate]:
-    """``--agent-fail-under``: pass rates over cases, of all, of a model or of a tag (``tag:x``)."""
+    """Evaluate ``--agent-fail-under``: pass rates over cases, of all, of a model or of a tag (``tag:x``)."""
     return [_fail_under(cases, scope, rate) for scope, rate in gates]
 
 
@@ -70,7 +70,7 @@ def _in_scope(case: CaseRow, scope: str) -> bool:
 
 
 def find_baseline(setting: str, output_dir: Path, root: Path, own: Path | None = None) -> Document | None:
-    """The baseline of ``--agent-baseline FILE|last``, overrides applied.
+    """Return the baseline of ``--agent-baseline FILE|last``, overrides applied.
 
     ``last`` is the newest results file but the run's ``own`` (``None``: there is none yet), without
     those whose own gates did not hold: a regression is not forgiven by running it again; a file that
@@ -89,7 +89,7 @@ def find_baseline(setting: str, output_dir: Path, root: Path, own: Path | None =
 
 
 def against_baseline(baseline: Document | None, document: Document, *, significant: bool = False) -> Gate:
-    """``--agent-baseline``: regressions, and new cases that fail.
+    """Evaluate ``--agent-baseline``: regressions, and new cases that fail.
 
     ``significant``: a case that passed there and fails here counts only when the paired test says the
     run is worse (p < 0.05), or when the case is tagged ``critical``.
@@ -119,12 +119,12 @@ def against_baseline(baseline: Document | None, document: Document, *, significa
 
 
 def regressions(diff: RunDiff) -> list[CaseRow]:
-    """Cases that passed in the baseline and fail here."""
+    """Return cases that passed in the baseline and fail here."""
     return [entry.case for entry in diff.of("regression")]
 
 
 def new_failures(diff: RunDiff) -> list[CaseRow]:
-    """Cases that fail here and have no verdict on an answer in the baseline."""
+    """Return cases that fail here and have no verdict on an answer in the baseline."""
     return [entry.case for entry in diff.changes if _fails_anew(entry)]
 
 
@@ -163,7 +163,8 @@ def exit_status(
     strict: bool = False,
     all_reviewed: bool = False,
 ) -> ExitStatus:
-    """The exit status of a run from its ``cases`` (document header), its gates and pytest's own status.
+    """Return the exit status of a run from its ``cases`` (document header),
+    its gates and pytest's own status.
 
     pytest's status knows usage errors (4), broken files and interrupts (2), internal errors (3) and
     failing ordinary tests (1). ``all_reviewed`` is ``agenteval_unreviewed = fail``. Under gates a failed

@@ -21,7 +21,7 @@ Counts = Sequence[tuple[int, int]]
 
 
 def wilson(passed: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """The Wilson score interval of a share ``passed / n`` (``n`` may be an effective number); 0..1."""
+    """Return the Wilson score interval of a share ``passed / n`` (``n`` may be an effective number); 0..1."""
     if n <= 0:
         return 0.0, 1.0
     share = passed / n
@@ -34,7 +34,8 @@ def wilson(passed: float, n: float, z: float = Z95) -> tuple[float, float]:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
-    """The chance that at least one of k attempts passes, from ``c`` passes of ``n``: 1 - C(n-c,k)/C(n,k).
+    """Return the chance that at least one of k attempts passes, from ``c`` passes of ``n``:
+    1 - C(n-c,k)/C(n,k).
 
     With fewer than k judged attempts: 1 when one has passed, else not known (``None``).
     """
@@ -44,7 +45,7 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
-    """The chance that all of k attempts pass, from ``c`` passes of ``n``: C(c,k)/C(n,k).
+    """Return the chance that all of k attempts pass, from ``c`` passes of ``n``: C(c,k)/C(n,k).
 
     With fewer than k judged attempts: 0 when one has failed, else not known (``None``).
     """
@@ -54,7 +55,7 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
 
 
 def icc(groups: Sequence[Sequence[float]]) -> float:
-    """Intraclass correlation of values within groups (attempts within cases), one-way ANOVA; -1..1.
+    """Return intraclass correlation of values within groups (attempts within cases), one-way ANOVA; -1..1.
 
     Without any variance, or with one group, or with one value in each, it cannot be estimated and is
     1: attempts then count no more than their case, the cautious reading.
@@ -74,7 +75,7 @@ def icc(groups: Sequence[Sequence[float]]) -> float:
 
 
 def interval(counts: Counts) -> tuple[float, float] | None:
-    """95 % interval of the success rate over cases of one or more attempts each; 0..1.
+    """Return 95 % interval of the success rate over cases of one or more attempts each; 0..1.
 
     One attempt per case: Wilson. More: Wilson with n_eff = n / (1 + (k - 1) ICC), k the mean number
     of attempts, a negative ICC taken as 0. ``None`` without a judged attempt.
@@ -91,14 +92,14 @@ def interval(counts: Counts) -> tuple[float, float] | None:
 
 
 def mcnemar(worse: int, better: int) -> float:
-    """Exact two-sided p-value of ``worse`` against ``better`` discordant cases."""
+    """Return exact two-sided p-value of ``worse`` against ``better`` discordant cases."""
     n = worse + better
     tail = sum(math.comb(n, i) for i in range(min(worse, better) + 1))
     return float(min(Fraction(1), Fraction(2 * tail, 2**n)))
 
 
 def sign_flip(differences: Sequence[float], seed: int = 0) -> float:
-    """Two-sided p-value of paired differences (one per case) under random signs.
+    """Return two-sided p-value of paired differences (one per case) under random signs.
 
     Exact for 20 or fewer differing cases; else 10,000 seeded draws, the observed one counted in.
     """
@@ -127,7 +128,7 @@ def sign_flip(differences: Sequence[float], seed: int = 0) -> float:
 
 
 def mcnemar_power(n: int, worse: float, better: float, alpha: float = 0.05) -> float:
-    """Power of the exact McNemar test on ``n`` cases with these shares of discordant cases."""
+    """Return power of the exact McNemar test on ``n`` cases with these shares of discordant cases."""
     import numpy
     from scipy.stats import binom
 
@@ -146,13 +147,13 @@ def mcnemar_power(n: int, worse: float, better: float, alpha: float = 0.05) -> f
 
 
 def connor(worse: float, better: float, z_alpha: float = Z95, z_beta: float = 0.8416212335729143) -> float:
-    """Connor's sample size (cases) for shares of discordant cases: 5 % two-sided, power 0.8."""
+    """Return Connor's sample size (cases) for shares of discordant cases: 5 % two-sided, power 0.8."""
     share, gap = worse + better, abs(worse - better)
     return float(((z_alpha * math.sqrt(share) + z_beta * math.sqrt(share - gap * gap)) / gap) ** 2)
 
 
 def more_cases(n: int, worse: int, better: int) -> int | None:
-    """How many cases beyond ``n`` would settle it: the smallest number with power 0.8, less ``n``.
+    """Return how many cases beyond ``n`` would settle it: the smallest number with power 0.8, less ``n``.
 
     0 when ``n`` is enough; ``None`` when the discordant cases are balanced, or beyond 10,000 cases.
     """
@@ -169,7 +170,7 @@ def more_cases(n: int, worse: int, better: int) -> int | None:
 
 
 def more_cases_by_rates(differences: Sequence[float]) -> int | None:
-    """The same for k > 1, from per-case differences of rates, by the normal approximation."""
+    """Return the same for k > 1, from per-case differences of rates, by the normal approximation."""
     n = len(differences)
     mean = sum(differences) / n if n else 0.0
     if n < 2 or mean == 0:

@@ -40,7 +40,7 @@ class Document:
         return cases_of(self.rows)
 
     def entry(self, number: int) -> dict[str, Any]:
-        """The whole entry of ``rows[number]``; quick for our files, for others as far as it stands."""
+        """Return the whole entry of ``rows[number]``; quick for our files, for others as far as it stands."""
         if self.fetch is not None:
             return self.fetch(number)
         return next(islice(self.entries(), number, None))
@@ -58,14 +58,16 @@ class Document:
 
 
 def from_folder(folder: RunFolder, *, live: bool = False) -> Document:
-    """The document of a run that ended (finished, interrupted, resumed), or of a ``live`` one so far."""
+    """Return the document of a run that ended (finished, interrupted, resumed),
+    or of a ``live`` one so far.
+    """
     return from_index(index_folder(folder), folder.read_run(), live=live)[0]
 
 
 def from_index(
     index: Index, run: Mapping[str, Any], *, live: bool = False
 ) -> tuple[Document, list[tuple[JournalItem, int]]]:
-    """The document of an index, and for each of its rows the item and the attempt's number."""
+    """Return the document of an index, and for each of its rows the item and the attempt's number."""
     order = {model: n for n, model in enumerate(dict.fromkeys(i.planned.model for i in index.items.values()))}
     items = sorted(index.items.values(), key=lambda item: order[item.planned.model])
     ran = [item for item in items if item.skipped is None or item.reruns]
@@ -106,7 +108,7 @@ def _header(
 def header_of(
     run: Mapping[str, Any], started_at: str, timestamp: str, rows: Sequence[Row], skipped: int
 ) -> dict[str, Any]:
-    """A document's header, keys in the order of the format."""
+    """Return a document's header, keys in the order of the format."""
     return {
         "schema_version": SCHEMA_VERSION,
         "timestamp": timestamp,

@@ -32,7 +32,7 @@ def scalars_of(
     *,
     live: bool = False,
 ) -> dict[str, Any]:
-    """The scalars of attempt ``number``, from the heads of its journal lines.
+    """Return the scalars of attempt ``number``, from the heads of its journal lines.
 
     An item that was ``started`` (``rerun`` is known) without an attempt is error, stage worker; one
     that was not is not_run. While the run is ``live`` the first is running, and the second waits.
@@ -92,7 +92,7 @@ def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None, live: 
 def entry_of(
     scalars: dict[str, Any], attempt: dict[str, Any] | None, answer: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """The whole entry, from the scalars and the bodies of the attempt's and the answer's lines."""
+    """Return the whole entry, from the scalars and the bodies of the attempt's and the answer's lines."""
     body, said = attempt or {}, answer or {}
     return {
         **scalars,
@@ -133,9 +133,9 @@ def _details(body: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
 
 
 def upgraded(entry: dict[str, Any], row: Row) -> dict[str, Any]:
-    """An entry as this version writes it, with the verdict and number of ``row``.
+    """Return an entry as this version writes it, with the verdict and number of ``row``.
 
-    Entries of ours keep all they have; those of nao, dazense and pda get the keys they lack.
+    Entries of this plugin keep all they have; those of nao, dazense and pda get the keys they lack.
     """
     scalars = {
         "name": row.name,
@@ -178,7 +178,9 @@ _IDENTITY = (
 
 
 def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """The reverse of :func:`entry_of`: head and body of the answer's line (or ``None``), of the attempt's."""
+    """Return the reverse of :func:`entry_of`: head and body of the answer's line (or ``None``),
+    of the attempt's.
+    """
     details = entry.get("details") or {}
     answer = None
     if entry.get("answered_at") is not None or has_answer(details):
@@ -197,7 +199,7 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
 
 
 def has_answer(details: Mapping[str, Any]) -> bool:
-    """Whether the details of an entry hold what an agent said; an entry of whatever program."""
+    """Return whether the details of an entry hold what an agent said; an entry of whatever program."""
     return bool(
         details.get("response_text") is not None or details.get("tool_calls") or details.get("answer")
     )
@@ -207,13 +209,15 @@ _SAID = ("response_text", "tool_calls", "conversation", "answer", "types", "cut"
 
 
 def _data(body: Mapping[str, Any], which: str, kinds: Mapping[str, str]) -> Any:
-    """``actual_data`` or ``expected_data``; that of a file of another program is taken over as it is."""
+    """Return ``actual_data`` or ``expected_data``; that of a file of another program is taken over as it
+    is.
+    """
     table = body.get(f"{which}_table")
     return body.get(f"{which}_data") if table is None else records_of(table, kinds, f"/{which}_table")
 
 
 def records_of(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> list[dict[str, Any]]:
-    """What nao keeps of a table: a list of dicts, at most 100; of a repeated name the last wins.
+    """Return what nao keeps of a table: a list of dicts, at most 100; of a repeated name the last wins.
 
     Decimals are numbers there, as in nao's files; ``kinds`` says which values are, by paths that begin
     with ``place``. The exact value stands in the table itself.
@@ -226,7 +230,7 @@ def records_of(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -
 
 
 def _number(value: Any) -> Any:
-    """A value with decimals as JSON numbers, also inside lists and structs."""
+    """Return a value with decimals as JSON numbers, also inside lists and structs."""
     if isinstance(value, Decimal):
         if not value.is_finite():
             return None

@@ -37,10 +37,10 @@ RESULTS_LINE = b'"results": ['
 def read_document(
     path: Path | str, *, progress: Callable[[float], object] | None = None, ended: bool = False
 ) -> Document:
-    """A results file, or the folder of an unfinished run, as a document.
+    """Return a results file, or the folder of an unfinished run, as a document.
 
     A folder whose run goes on is what there is so far, with the verdict ``running``, unless it is to be
-    read as if it had ``ended``. ``progress`` is told the share (0..1) of a large foreign file that has
+    read as if it had ``ended``. ``progress`` gets the share (0..1) of a large foreign file that has
     been read. Raises ``ResultsError`` for what is missing, broken, not a results file, or written by a
     newer version of this package.
     """
@@ -76,7 +76,8 @@ def _read_folder(place: Path, ended: bool) -> Document:
 
 
 def header_of_file(path: Path) -> dict[str, Any] | None:
-    """The header of a results file of ours, read without its results; ``None`` for any other file.
+    """Return the header of a results file of this plugin, read without its results;
+    ``None`` for any other file.
 
     Also ``None`` where totals are missing or the version is newer: the whole file says more. Raises
     ``ResultsError`` where the file ends in the middle.
@@ -102,10 +103,10 @@ def header_of_file(path: Path) -> dict[str, Any] | None:
 def past_documents(
     output_dir: Path, unreadable: Callable[[ResultsError], object] = lambda error: None
 ) -> Iterator[Document]:
-    """The results below ``output_dir`` that hold a case, newest first, each read when it is asked for.
+    """Yield the results below ``output_dir`` that hold a case, newest first, each read when it is asked for.
 
     A run in which every case was skipped (``agenteval_run = explicit``) is nothing to go on with or to
-    compare with. A file that cannot be read is left out, and ``unreadable`` is told why: other programs
+    compare with. A file that cannot be read is left out, and ``unreadable`` gets the reason: other programs
     write there too, and a full disk leaves half a file.
     """
     for path in documents(output_dir):
@@ -118,7 +119,7 @@ def past_documents(
 
 
 def last_run(output_dir: Path) -> Path | None:
-    """The newest run: its folder where it is unfinished, else its document; ``None``: no run yet.
+    """Return the newest run: its folder where it is unfinished, else its document; ``None``: no run yet.
 
     A file that cannot be read is not it (:func:`left_out`).
     """
@@ -132,7 +133,9 @@ def last_run(output_dir: Path) -> Path | None:
 
 
 def left_out(output_dir: Path) -> list[str]:
-    """Why the files that look newer than the last run are not it: each name, and what is wrong with it."""
+    """Return why the files that look newer than the last run are not it:
+    each name, and what is wrong with it.
+    """
     found: list[ResultsError] = []
     next(past_documents(output_dir, found.append), None)
     return [str(error).removeprefix(f"{output_dir}/") for error in found]
@@ -218,14 +221,14 @@ def _foreign(
     place: Path,
     fetch: Callable[[int], dict[str, Any]] | None = None,
 ) -> Document:
-    """Totals are made anew (nao's ``failed`` counts errors), so that every file is counted alike."""
+    """Make totals anew (nao's ``failed`` counts errors), so that every file is counted alike."""
     rows = with_counted_k(found)
     known = {"schema_version": 0, "timestamp": "", "started_at": None, "run": {}}
     return Document({**known, **header, **totals(rows)}, rows, entries, place, fetch)
 
 
 def answer_of(entry: Mapping[str, Any]) -> Answer | None:
-    """The answer of a results entry, with its types; ``None`` where the agent gave none."""
+    """Return the answer of a results entry, with its types; ``None`` where the agent gave none."""
     details = entry.get("details") or {}
     if not has_answer(details):
         return None
@@ -240,7 +243,7 @@ def answer_of(entry: Mapping[str, Any]) -> Answer | None:
 
 
 def table_of(details: Mapping[str, Any], name: str) -> Table | None:
-    """``expected_table`` or ``actual_table`` of an entry's details, with its types.
+    """Return ``expected_table`` or ``actual_table`` of an entry's details, with its types.
 
     Files of nao hold ``expected_data`` / ``actual_data`` only; their columns have no types.
     """

@@ -13,7 +13,7 @@ from pytest_agenteval.support.redaction import Redactor
 
 
 def masked_document(document: Document) -> Document:
-    """``document`` without the secrets of the environment and those of a known shape, to be shown.
+    """Return ``document`` without the secrets of the environment and those of a known shape, to be shown.
 
     An entry with masked values says how many (``details.masked``): it can no longer be judged.
     """

@@ -25,7 +25,7 @@ class _Place:
 
 
 def merge_documents(documents: Sequence[Document]) -> Document:
-    """One document of several: the one that a single run would have given.
+    """Return one document of several: the one that a single run would have given.
 
     Cases come in the order of the files. The same attempt in several files (a resumed run carries its
     finished ones) counts once, the last file's; an attempt without a finished answer gives way to one
@@ -61,7 +61,7 @@ def merge_documents(documents: Sequence[Document]) -> Document:
 
 
 def _attempts(places: list[_Place]) -> list[_Place]:
-    """The attempts of one case, numbered from 1: doubles once, unfinished ones only where needed."""
+    """Return the attempts of one case, numbered from 1: doubles once, unfinished ones only where needed."""
     by_identity: dict[object, _Place] = {}
     for place in places:
         by_identity[_identity(place.row)] = place
@@ -76,7 +76,9 @@ def _attempts(places: list[_Place]) -> list[_Place]:
 
 
 def _identity(row: Row) -> object:
-    """What makes two rows the same attempt: the moment of the answer; in files without it, all of it."""
+    """Return what makes two rows the same attempt: the moment of the answer;
+    in files without it, all of it.
+    """
     if row.answered_at:
         return row.answered_at, row.attempt
     if not _finished(row):
@@ -91,7 +93,7 @@ def _finished(row: Row) -> bool:
 
 
 def _run(documents: Sequence[Document], skipped: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the runs agree on; where they differ, the first one's, and the number of files merged."""
+    """Return what the runs agree on; where they differ, the first one's, and the number of files merged."""
     info: dict[str, Any] = {}
     for document in documents:
         for key, value in document.run.items():

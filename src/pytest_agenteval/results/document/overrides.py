@@ -27,17 +27,19 @@ class Override:
 
 
 def overrides_path(results: Path) -> Path:
-    """``results_X.overrides.json`` of ``results_X.json`` or of the folder ``results_X``."""
+    """Return ``results_X.overrides.json`` of ``results_X.json`` or of the folder ``results_X``."""
     return results.with_name(results.name.removesuffix(".json") + ".overrides.json")
 
 
 def row_id(row: Row) -> str:
-    """The identity of an attempt in an overrides file: path|name|model|attempt."""
+    """Return the identity of an attempt in an overrides file: path|name|model|attempt."""
     return "|".join([*row.key, str(row.attempt)])
 
 
 def read_overrides(results: Path) -> dict[str, Override]:
-    """The overrides of a results file, by :func:`row_id`. Raises ``ResultsError`` for a broken file."""
+    """Return the overrides of a results file, by :func:`row_id`. Raises ``ResultsError`` for a broken
+    file.
+    """
     place = overrides_path(results)
     if not place.exists():
         return {}
@@ -68,7 +70,7 @@ def write_override(results: Path, row: Row, override: Override | None) -> None:
 
 
 def with_overrides(document: Document) -> Document:
-    """The document with a person's verdicts in place of ours; ``run.overrides`` counts them."""
+    """Return the document with a person's verdicts in place of its own; ``run.overrides`` counts them."""
     known = read_overrides(document.path) if document.path is not None else {}
     if not known:
         return document

@@ -65,7 +65,7 @@ class Row:
 
 
 def row_of(entry: Mapping[str, Any]) -> Row:
-    """The row of a results entry of ours, or of nao's, dazense's or pda's."""
+    """Return the row of a results entry of this plugin, or of nao's, dazense's or pda's."""
     passed = bool(entry.get("passed"))
     error = entry.get("error")
     verdict: Any = entry.get("verdict") or ("passed" if passed else "error" if error else "failed")
@@ -104,7 +104,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 
 
 def usage_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The usage of an entry by part; other programs give the agent's tokens and cost alone."""
+    """Return the usage of an entry by part; other programs give the agent's tokens and cost alone."""
     if entry.get("usage"):
         return dict(entry["usage"])
     total, cost = entry.get("tokens"), entry.get("cost")
@@ -137,7 +137,7 @@ class CaseRow:
 
     @property
     def quarantined(self) -> bool:
-        """Whether the verdict counts nowhere: nobody has approved the case."""
+        """Whether the verdict counts nowhere: no one has approved the case."""
         return self.rows[0].quarantined and self.verdict in ("passed", "failed", "error")
 
     @property
@@ -189,7 +189,7 @@ class CaseRow:
 
 
 def cases_of(rows: Iterable[Row]) -> list[CaseRow]:
-    """The cases of the rows, in the order of their first rows."""
+    """Return the cases of the rows, in the order of their first rows."""
     groups: dict[CaseKey, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.key, []).append(row)
@@ -202,6 +202,6 @@ def _case(rows: list[Row]) -> CaseRow:
 
 
 def with_counted_k(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a file that does not say k: as many as a case has attempts."""
+    """Return rows of a file that does not say k: as many as a case has attempts."""
     count = Counter(row.key for row in rows)
     return [replace(row, k=count[row.key]) for row in rows]

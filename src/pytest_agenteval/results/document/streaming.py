@@ -29,14 +29,14 @@ class StreamingIndex:
     spans: list[tuple[int, int]]
 
     def entry(self, number: int) -> dict[str, Any]:
-        """The whole entry, counted from 0."""
+        """Return the whole entry, counted from 0."""
         start, end = self.spans[number]
         with open(self.path, "rb") as file:
             file.seek(start)
             return dict(json.loads(file.read(end - start)))
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """All entries, in order."""
+        """Yield all entries, in order."""
         with open(self.path, "rb") as file:
             for start, end in self.spans:
                 file.seek(start)
@@ -48,7 +48,9 @@ def index_foreign(
     visit: Callable[[dict[str, Any]], object],
     progress: Callable[[float], object] | None = None,
 ) -> StreamingIndex:
-    """Index a file; ``visit`` is given each entry once. Raises ``ValueError`` for what is no results file."""
+    """Index a file; ``visit`` is given each entry once. Raises ``ValueError`` for what is not a results
+    file.
+    """
     header: dict[str, Any] = {}
     spans: list[tuple[int, int]] | None = None
     with open(path, "rb") as file:
@@ -110,7 +112,7 @@ class _Window:
             file.seek(0)
 
     def peek(self) -> str:
-        """The next character that is no blank. Raises ``ValueError`` at the end."""
+        """Return the next character that is not a blank. Raises ``ValueError`` at the end."""
         while True:
             hit = _BLANK.match(self._text, self._at)
             self._move(hit.end() if hit else self._at)
@@ -119,7 +121,7 @@ class _Window:
             self._more()
 
     def take(self, wanted: str) -> str:
-        """The next character, one of ``wanted``."""
+        """Return the next character, one of ``wanted``."""
         found = self.peek()
         if found not in wanted:
             raise ValueError(f"{' or '.join(wanted)} expected at byte {self.byte}, not {found!r}")
@@ -127,7 +129,7 @@ class _Window:
         return found
 
     def value(self) -> Any:
-        """The next JSON value."""
+        """Return the next JSON value."""
         self.peek()
         while True:
             try:

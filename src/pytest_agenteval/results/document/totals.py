@@ -19,7 +19,7 @@ PARTS = ("agent", "extraction", "judge")
 
 
 def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
-    """``{cases, summary, by_model, pass_metrics}`` of the attempts; ``skipped`` items have none."""
+    """Return ``{cases, summary, by_model, pass_metrics}`` of the attempts; ``skipped`` items have none."""
     cases = cases_of(rows)
     return {
         "cases": case_totals(cases, skipped),
@@ -30,7 +30,9 @@ def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
 
 
 def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
-    """Counts of cases (case x model) by verdict; ``xfailed`` and ``quarantined`` are none of the others."""
+    """Return counts of cases (case x model) by verdict; ``xfailed`` and ``quarantined`` are none of the
+    others.
+    """
     count = Counter(case.status for case in cases)
     return {
         "total": len(cases) + skipped,
@@ -51,14 +53,16 @@ def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
 
 
 def pass_rate(cases: Iterable[CaseRow]) -> float | None:
-    """100 x passed / (passed + failed + errors), one decimal; expected failures and quarantine left out."""
+    """Return 100 x passed / (passed + failed + errors), one decimal;
+    expected failures and quarantine left out.
+    """
     count = Counter(case.verdict for case in cases if case.counts_in_rates)
     judged = count["passed"] + count["failed"] + count["error"]
     return round(100 * count["passed"] / judged, 1) if judged else None
 
 
 def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
-    """Counts and sums over attempts, in nao's words; ``failed`` leaves errors out."""
+    """Return counts and sums over attempts, in nao's words; ``failed`` leaves errors out."""
     figures = _figures(rows)
     duration = figures["total_duration_ms"]
     return {
@@ -82,7 +86,7 @@ def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
 
 
 def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, Any]]:
-    """One entry per model, ranked: pass rate of its cases, then cost (unpriced last), then name.
+    """Return one entry per model, ranked: pass rate of its cases, then cost (unpriced last), then name.
 
     ``pass_rate`` is nao's, 100 x passed / total over attempts; ours stands in ``cases``.
     """
@@ -119,19 +123,21 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
 
 
 def rank(entry: Any) -> tuple[float, bool, float, str]:
-    """The sort key of a by_model entry: best pass rate of its cases, cheapest (unpriced last), name."""
+    """Return the sort key of a by_model entry: best pass rate of its cases, cheapest (unpriced last),
+    name.
+    """
     cost = known_cost(entry)
     unpriced = cost is None or bool(entry.get("unpriced"))
     return -(entry["cases"]["pass_rate"] or 0.0), unpriced, cost or 0.0, entry["model"]
 
 
 def known_tokens(figures: Mapping[str, Any]) -> int | None:
-    """``total_tokens`` of a summary or a by_model entry; ``None`` where no attempt says any."""
+    """Return ``total_tokens`` of a summary or a by_model entry; ``None`` where no attempt says any."""
     return figures["total_tokens"] or None
 
 
 def known_cost(figures: Mapping[str, Any]) -> float | None:
-    """``total_cost`` in USD of a summary or a by_model entry; ``None`` where no price is known.
+    """Return ``total_cost`` in USD of a summary or a by_model entry; ``None`` where no price is known.
 
     A sum of 0 is a price only where there are tokens and all of them are priced.
     """
@@ -141,13 +147,15 @@ def known_cost(figures: Mapping[str, Any]) -> float | None:
 
 
 def mean_per_attempt(figures: Mapping[str, Any], key: str) -> float:
-    """A sum of a summary or a by_model entry over the attempts that ran (nao's means count all of them)."""
+    """Return a sum of a summary or a by_model entry over the attempts that ran (nao's means count all of
+    them).
+    """
     ran = figures["total"] - figures.get("not_run", 0)
     return float(figures[key]) / ran if ran else 0.0
 
 
 def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
-    """pass@1 (mean), pass@k (any), pass^k (all) by case and over the suite; ``None``: not known."""
+    """Return pass@1 (mean), pass@k (any), pass^k (all) by case and over the suite; ``None``: not known."""
     tests = [
         {"name": case.key[1], "path": case.key[0], "model": case.key[2], "k": case.k, **case_metrics(case)}
         for case in cases
@@ -163,7 +171,7 @@ def pass_metrics(cases: Sequence[CaseRow]) -> dict[str, Any]:
 
 
 def case_metrics(case: CaseRow) -> dict[str, float | None]:
-    """The three pass metrics of one case; errors, reviews and missing attempts are left out."""
+    """Return the three pass metrics of one case; errors, reviews and missing attempts are left out."""
     passed, judged = case.counts
     return {
         "pass_at_1": passed / judged if judged else None,
@@ -173,7 +181,7 @@ def case_metrics(case: CaseRow) -> dict[str, float | None]:
 
 
 def _suite(cases: Sequence[CaseRow]) -> dict[str, float | None]:
-    """Means over the cases: pass@1 of all, pass@k and pass^k of those that have k judged attempts.
+    """Return means over the cases: pass@1 of all, pass@k and pass^k of those that have k judged attempts.
 
     A case asked once says nothing of three attempts, and of one cut short only the lucky half is known.
     """
@@ -184,7 +192,7 @@ def _suite(cases: Sequence[CaseRow]) -> dict[str, float | None]:
 
 
 def _asked_k_times(cases: Sequence[CaseRow]) -> list[CaseRow]:
-    """The cases with as many judged attempts as the most that a case was to have."""
+    """Return the cases with as many judged attempts as the most that a case was to have."""
     k = max((case.k for case in cases), default=1)
     return [case for case in cases if case.k == k <= case.decision.judged]
 

@@ -24,7 +24,7 @@ class Decision:
 
 
 def decide(verdicts: Sequence[Verdict], rule: PassRule, k: int) -> Decision:
-    """The case's verdict over its attempts.
+    """Return the case's verdict over its attempts.
 
     Attempts of ``k`` that are not in ``verdicts`` count as not run; a merged case may have more than
     ``k``, then all of them count. An attempt without a verdict on the answer (error, not_run, review)
@@ -59,7 +59,7 @@ def _label(count: Counter[Verdict]) -> str:
 
 
 def parse_rule(text: str | None) -> PassRule:
-    """The rule as a results file spells it: ``all``, ``any``, ``majority``, ``0.67``, ``2/3``.
+    """Return the rule as a results file spells it: ``all``, ``any``, ``majority``, ``0.67``, ``2/3``.
 
     ``None`` or a spelling that is not understood is ``all``, the strictest.
     """

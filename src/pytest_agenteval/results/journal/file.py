@@ -1,4 +1,4 @@
-"""The file that a journal's lines go to: what it does not take is kept elsewhere, and told."""
+"""The file that a journal's lines go to: what it does not take is kept elsewhere, and named."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class JournalFile:
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
-    """All of ``data`` or nothing: half a line would spoil the next one."""
+    """Write all of ``data`` or nothing: half a line would spoil the next one."""
     start = file.seek(0, os.SEEK_END)
     rest = memoryview(data)
     try:
@@ -86,7 +86,7 @@ def _write_all(file: FileIO, data: bytes) -> None:
 
 
 def _new_file(folder: Path, process: str) -> FileIO:
-    """A new file of this process; an earlier one may end in half a line, so none is appended to."""
+    """Return a new file of this process; an earlier one may end in half a line, so none is appended to."""
     number = 1
     while True:
         name = f"{process}.jsonl" if number == 1 else f"{process}-{number}.jsonl"

@@ -89,26 +89,26 @@ class Journal:
             place.hardlink_to(prepared)
         except FileExistsError:
             return False
-        except OSError:  # a file system without links; whoever loses finds the file, perhaps still short
+        except OSError:  # a file system without links; the loser finds the file, perhaps still short
             return _written(place, lines)
         finally:
             prepared.unlink()
         return True
 
     def skipped(self, nodeid: str, reason: str, rerun: int = 0) -> None:
-        """An item that is not to run, on purpose (``skip``, ``explicit``)."""
+        """Record an item that is not to run, on purpose (``skip``, ``explicit``)."""
         self._event("skipped", nodeid, rerun, reason=reason)
 
     def started(self, nodeid: str, rerun: int = 0) -> None:
-        """An item begins; without attempts behind it, its process died."""
+        """Record that an item begins; without attempts behind it, its process died."""
         self._event("started", nodeid, rerun, process=self.process)
 
     def call(self, nodeid: str, rerun: int, attempt: int) -> None:
-        """An agent is about to be asked: from here on it may cost."""
+        """Record that an agent is about to be asked: from here on it may cost."""
         self._event("call", nodeid, rerun, attempt=attempt)
 
     def answer(self, nodeid: str, rerun: int, attempt: int, answer: Answer) -> None:
-        """An agent's call has returned; called by the thread that made the call."""
+        """Record that an agent's call has returned; called by the thread that made the call."""
         self._answer(nodeid, rerun, attempt, answer, finished=True)
 
     def judged_again(self, nodeid: str, rerun: int, attempt: int, answer: Answer, at: str) -> None:
@@ -130,10 +130,10 @@ class Journal:
         self._event("answer", nodeid, rerun, attempt=attempt, **more, head=pack(head)[0], body=body)
 
     def attempt(self, nodeid: str, rerun: int, attempt: Attempt) -> None:
-        """An attempt has its verdict. Its answer is written first where it was not yet."""
+        """Record an attempt's verdict; its answer is written first where it was not yet."""
         answer = attempt.answer
         if answer is not None and f"{nodeid}|{rerun}|{attempt.number}" not in self._answered:
-            # what an agent had said when it failed is kept, but it is no answer to judge
+            # what an agent had said when it failed is kept, but it is not an answer to judge
             self._answer(nodeid, rerun, attempt.number, answer, finished=attempt.stage not in UNANSWERED)
         actual = attempt.extraction.table if attempt.extraction else None
         tables = (attempt.reference, actual, *attempt.references)
@@ -149,11 +149,11 @@ class Journal:
         )
 
     def carried(self, nodeid: str, rerun: int, attempt: int, source: str) -> None:
-        """A resumed run keeps an earlier attempt: ``source`` is its id, nodeid|rerun|attempt."""
+        """Record that a resumed run keeps an earlier attempt: ``source`` is its id, nodeid|rerun|attempt."""
         self._event("carried", nodeid, rerun, attempt=attempt, source=source)
 
     def imported(self, nodeid: str, rerun: int, attempt: int, entry: Mapping[str, Any]) -> None:
-        """A resumed run keeps an attempt of a results file (an entry of ours), with its answer."""
+        """Record that a resumed run keeps an attempt of a results file, with its answer."""
         answer, verdict = parts_of(entry)
         if answer is not None:
             self._answered.add(f"{nodeid}|{rerun}|{attempt}")
@@ -166,7 +166,7 @@ class Journal:
         self._put([line if line.endswith("\n") else line + "\n" for line in lines])
 
     def take_lines(self) -> list[str]:
-        """The lines kept so far (only without a folder), each once."""
+        """Return the lines kept so far (only without a folder), each once."""
         with self._lock:
             lines, self._kept = self._kept, []
         return lines
@@ -197,7 +197,7 @@ class Journal:
         return b"".join(data if self._key is None else [signed(line, self._key) for line in data])
 
     def _hash(self, table: Table) -> str:
-        """The table's hash; references are shared by attempts, so the last few are remembered."""
+        """Return the table's hash; references are shared by attempts, so the last few are remembered."""
         with self._lock:
             known = next((digest for other, digest in self._hashes if other is table), None)
         if known is None:
@@ -218,7 +218,7 @@ def _written(place: Path, lines: Sequence[str]) -> bool:
 
 
 def head_of(line: str) -> dict[str, Any]:
-    """The small part of a journal line (all before its body). Raises ``ValueError`` on a torn line."""
+    """Return the small part of a journal line (all before its body). Raises ``ValueError`` on a torn line."""
     cut = line.find(BODY)
     if cut >= 0 and not line.rstrip().endswith("}"):
         raise ValueError("torn line")
@@ -229,7 +229,7 @@ def head_of(line: str) -> dict[str, Any]:
 
 
 def _without_secrets(record: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """A line's record; ``masked`` in its body counts the values that are no longer what was judged."""
+    """Return a line's record; ``masked`` in its body counts the values that are no longer what was judged."""
     body = record.get("body")
     if body is None:
         return dict(redactor.data(record))

@@ -55,14 +55,14 @@ class PlannedItem:
 
 
 def planned_record(item: PlannedItem, index: int, at: str) -> dict[str, Any]:
-    """The line of a planned item."""
+    """Return the line of a planned item."""
     values = {field.name: getattr(item, field.name) for field in fields(item) if field.name != "pass_rule"}
     values["turns"], values["tags"] = list(item.turns), list(item.tags)
     return {"kind": "planned", "at": at, "index": index, **values, "pass": item.pass_rule.text}
 
 
 def planned_from(record: Mapping[str, Any]) -> PlannedItem:
-    """The item of a planned line."""
+    """Return the item of a planned line."""
     known = {field.name for field in fields(PlannedItem)} - {"pass_rule"}
     values = {key: value for key, value in record.items() if key in known}
     values["turns"], values["tags"] = tuple(record.get("turns", ())), tuple(record.get("tags", ()))
@@ -70,7 +70,7 @@ def planned_from(record: Mapping[str, Any]) -> PlannedItem:
 
 
 def usage_record(usage: Usage | None, cost: float | None) -> dict[str, Any] | None:
-    """Tokens by kind, their total and the USD they cost; ``None`` where nothing is known."""
+    """Return tokens by kind, their total and the USD they cost; ``None`` where nothing is known."""
     if usage is None and cost is None:
         return None
     usage = usage or Usage()
@@ -79,7 +79,7 @@ def usage_record(usage: Usage | None, cost: float | None) -> dict[str, Any] | No
 
 
 def finite(number: Any) -> float | None:
-    """A number as JSON can hold it; NaN and infinities are unknown."""
+    """Return a number as JSON can hold it; NaN and infinities are unknown."""
     if number is None:
         return None
     value = float(number)
@@ -142,7 +142,7 @@ def _call_raw(call: ToolCall) -> dict[str, Any]:
 
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
-    """The answer of an :func:`answer_body`; ``body`` is used up."""
+    """Return the answer of an :func:`answer_body`; ``body`` is used up."""
     return _answer_of(unpack({k: v for k, v in body.items() if k != "types"}, body.get("types") or {}))
 
 
@@ -180,20 +180,20 @@ def _call_of(raw: Mapping[str, Any]) -> ToolCall:
 
 
 def tool_call_count(answer: Answer | None) -> int:
-    """Tool calls of the answer, of all its turns."""
+    """Return tool calls of the answer, of all its turns."""
     if answer is None:
         return 0
     return len(answer.tool_calls) or sum(len(turn.tool_calls) for turn in answer.turns)
 
 
 def table_body(table: Table, digest: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """``{columns [[name, SQL type]], rows, row_count, sha256}``, at most 1,000 rows, and its kinds."""
+    """Return ``{columns [[name, SQL type]], rows, row_count, sha256}``, at most 1,000 rows, and its kinds."""
     plain, kinds = pack(table.head(TABLE_ROWS))
     return {**plain, "row_count": table.row_count, "sha256": digest}, kinds
 
 
 def table_hash(table: Table) -> str:
-    """sha256 of a table: column names and rows, whatever the rows' order.
+    """Return sha256 of a table: column names and rows, whatever the rows' order.
 
     Floats count with 12 digits: the last ones change with the order in which a database sums.
     """
@@ -212,7 +212,7 @@ def table_hash(table: Table) -> str:
 
 
 def attempt_head(attempt: Attempt, hashed: Mapping[int, str]) -> dict[str, Any]:
-    """The scalars of an attempt: all that totals, tables and gates need.
+    """Return the scalars of an attempt: all that totals, tables and gates need.
 
     ``hashed`` maps ``id(table)`` to its hash, for every reference of the attempt.
     """
@@ -255,7 +255,7 @@ def _sum(checks: Iterable[Any]) -> tuple[Usage | None, float | None]:
 
 
 def attempt_body(attempt: Attempt, hashed: Mapping[int, str], shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report shows of an attempt beside its scalars and its answer.
+    """Return what a report shows of an attempt beside its scalars and its answer.
 
     ``hashed`` maps ``id(table)`` to its hash; ``shown`` is what :func:`comparison_parts` gave. The
     tables' ``types`` have paths relative to the document's ``details``.
@@ -282,7 +282,7 @@ def attempt_body(attempt: Attempt, hashed: Mapping[int, str], shown: Mapping[str
 
 
 def check_record(check: CheckResult, shown: Any = None) -> dict[str, Any]:
-    """``{type, name, passed, score, why, severity}`` and, where there are any, turn, reason, details.
+    """Return ``{type, name, passed, score, why, severity}`` and, where there are any, turn, reason, details.
 
     A comparison among the details stands there as JSON, unless it is the one ``shown`` by the attempt.
     """
@@ -306,7 +306,7 @@ def check_record(check: CheckResult, shown: Any = None) -> dict[str, Any]:
 
 
 def check_of(record: Mapping[str, Any]) -> CheckResult:
-    """The result of a :func:`check_record`, without its details."""
+    """Return the result of a :func:`check_record`, without its details."""
     return CheckResult(
         record["type"],
         record["passed"],
@@ -320,7 +320,7 @@ def check_of(record: Mapping[str, Any]) -> CheckResult:
 
 
 def comparison_parts(comparison: Comparison | None) -> dict[str, Any]:
-    """``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``.
+    """Return ``{comparison (text), diff (structure), mapping, leniencies}`` of a ``Comparison`` or ``None``.
 
     The text is there for a difference only, as in nao's files.
     """

@@ -48,7 +48,9 @@ class Step:
     entry: Callable[[], dict[str, Any]] = dict
 
     def attempt(self) -> Attempt:
-        """A kept attempt: its verdict and cost; of one that did not pass also what a report shows of it."""
+        """Return a kept attempt: its verdict and cost; of one that did not pass also what a report shows of
+        it.
+        """
         row = self.row
         if row is None or self.action != "keep":
             raise ValueError(f"attempt {self.number} is to be asked, there is nothing to keep")
@@ -73,7 +75,9 @@ def _cost_of(row: Row) -> dict[str, Any]:
 
 
 def _shown_of(entry: Mapping[str, Any], answer: Answer | None) -> dict[str, Any]:
-    """What a person reads of an attempt that did not pass: difference, checks, both tables' sources."""
+    """Return what a person reads of an attempt that did not pass:
+    difference, checks, both tables' sources.
+    """
     details = entry.get("details") or {}
     saved = entry.get("extraction")
     table = table_of(details, "actual_table")

@@ -93,7 +93,7 @@ class RunFolder:
 
     @classmethod
     def find(cls, output_dir: Path, token: str) -> RunFolder | None:
-        """The folder of the run with ``token`` below ``output_dir``, if it can be seen from here."""
+        """Return the folder of the run with ``token`` below ``output_dir``, if it can be seen from here."""
         for path in run_folders(output_dir):
             session = _session(path)
             if session.get("token") == token:
@@ -102,7 +102,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """A folder that exists, to be read."""
+        """Return a folder that exists, to be read."""
         session = _session(path)
         generation = int(session.get("generation", 0))
         return cls(path, str(session.get("token", "")), generation, str(session.get("name", "")))
@@ -135,7 +135,7 @@ class RunFolder:
         _write_json(self.path / RUN, {**info, "started_at": first} if first else info)
 
     def read_run(self) -> dict[str, Any]:
-        """What :meth:`write_run` kept ({} where nothing was)."""
+        """Return what :meth:`write_run` kept ({} where nothing was)."""
         return _read_json(self.path / RUN)
 
     @property
@@ -149,7 +149,7 @@ class RunFolder:
         return key_of(self.name)
 
     def journals(self) -> list[Path]:
-        """The JSONL files of the run, by name."""
+        """Return the JSONL files of the run, by name."""
         return sorted(self.path.glob("*.jsonl"))
 
     def remove(self) -> None:
@@ -166,7 +166,7 @@ class RunFolder:
         shutil.rmtree(self.private / COPIES, ignore_errors=True)
 
     def remove_stale_copies(self) -> None:
-        """The same for a run that was killed."""
+        """Remove the copies of a run that was killed."""
         if (self.private / COPIES).is_dir() and self.running is False:
             self.remove_copies()
 
@@ -193,12 +193,12 @@ def _idle(folder: RunFolder) -> float:
 
 
 def run_folders(output_dir: Path) -> list[Path]:
-    """Folders of runs below ``output_dir``, newest first."""
+    """Return folders of runs below ``output_dir``, newest first."""
     return newest_first(p for p in _entries(output_dir) if RUN_NAME.fullmatch(p.name) and p.is_dir())
 
 
 def documents(output_dir: Path) -> list[Path]:
-    """Results documents (``results_*.json``) below ``output_dir``, newest first."""
+    """Return results documents (``results_*.json``) below ``output_dir``, newest first."""
     return newest_first(
         p for p in _entries(output_dir) if p.suffix == ".json" and RUN_NAME.fullmatch(p.stem) and p.is_file()
     )
@@ -218,7 +218,7 @@ def _entries(output_dir: Path) -> Iterator[Path]:
 
 
 def newest_first(paths: Any) -> list[Path]:
-    """Folders and documents of runs by the time in their names, the latest first."""
+    """Return folders and documents of runs by the time in their names, the latest first."""
 
     def key(path: Path) -> tuple[str, int]:
         hit = RUN_NAME.match(path.name)
@@ -238,7 +238,9 @@ def _document(folder: Path) -> Path:
 
 
 def _renamed(prepared: Path, place: Path) -> bool:
-    """Whether ``place`` is ours now; a folder that exists holds a session file, so it is not replaced."""
+    """Return whether ``place`` is ours now; a folder that exists holds a session file,
+    so it is not replaced.
+    """
     try:
         prepared.rename(place)
     except OSError:
