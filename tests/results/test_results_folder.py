@@ -22,6 +22,7 @@ from pytest_agenteval.results.journal.run_folder import (
     output_folder,
     run_folders,
 )
+from pytest_agenteval.support.processes import birth_of
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)
 
@@ -132,7 +133,7 @@ def test_a_new_run_removes_the_copies_of_killed_ones_and_of_no_other(outputs, de
     gone = with_copies(outputs, {"pid": dead_pid}, (dead_pid,))
     kept = [
         with_copies(outputs, {}),
-        with_copies(outputs, {"pid": 1}),  # somebody else's process
+        with_copies(outputs, {"pid": 1, "birth": birth_of(1)}),  # somebody else's process
         with_copies(outputs, {"pid": dead_pid, "host": "elsewhere"}),
         with_copies(outputs, {"pid": dead_pid}, (dead_pid, os.getpid())),  # the worker died, the run goes on
     ]
@@ -231,7 +232,7 @@ def test_a_file_that_cannot_be_read_is_not_the_last_run(outputs, run_folder):
     write_document(from_folder(full), full.document)
     full.remove()
     assert left_out(outputs) == []
-    torn = full.document.read_bytes()[:-30]
+    torn = full.document.read_bytes()[:-30].replace(b"2026-03-01T12:00:00", b"2099-01-04T00:00:00")
     for number, raw in enumerate([b"x", b"", b"[]", torn, b"\xff\xfe"]):
         (outputs / f"results_2099010{number + 1}_000000.json").write_bytes(raw)
     assert last_run(outputs) == full.document

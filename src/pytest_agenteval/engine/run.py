@@ -6,7 +6,6 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ class Run:
         self._report = report
         self.files = CaseFiles(context)
         self.resources = Resources()
-        self.begun, self.began = False, datetime.now(UTC)
+        self.begun = False
         self._calls = Resources()
         self._abandoned: tuple[str, ...] = ()
         self._folder: RunFolder | None = None
@@ -262,7 +261,9 @@ class Run:
             return folder
         if process.earlier is not None and Path(process.earlier).is_dir():
             return RunFolder.resume(Path(process.earlier), process.run_id)
-        return RunFolder.reserve(self.context.output, process.started, process.run_id)
+        return RunFolder.reserve(
+            self.context.output, process.started, process.run_id, goes_on_with=process.earlier
+        )
 
     @resource
     def earlier(self) -> EarlierRun | None:

@@ -136,7 +136,12 @@ class ControllerPlugin:
         if run is None:
             return None
         if run.context.process.earlier is not None:
-            run.folder()
+            from pytest_agenteval.results.journal.run_folder import RunHeld
+
+            try:
+                run.folder()
+            except RunHeld as error:
+                pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         return run.context.process.earlier
 
     @pytest.hookimpl(tryfirst=True)

@@ -284,7 +284,7 @@ def _earlier(config: pytest.Config, settings: Settings) -> str | None:
     """Return the run that ``--agent-resume`` or ``--agent-resume-from`` goes on with."""
     from pytest_agenteval.errors import ResultsError
     from pytest_agenteval.results.journal.resume import find_earlier
-    from pytest_agenteval.results.journal.run_folder import output_folder
+    from pytest_agenteval.results.journal.run_folder import RunHeld, check_not_resumed, output_folder
 
     root = config.rootpath
     if not settings.resume and settings.resume_from is None:
@@ -292,8 +292,14 @@ def _earlier(config: pytest.Config, settings: Settings) -> str | None:
     output = output_folder(root, settings.output, home_of(config).path)
     try:
         # it is read here, before a case is asked; each process reads it once more when it is needed
-        return str(find_earlier(settings.resume_from, output, root).path)
-    except ResultsError as error:
+        earlier = find_earlier(settings.resume_from, output, root)
+        place = str(earlier.path.resolve())
+        if earlier.folder is not None:
+            earlier.folder.check_free()
+        else:
+            check_not_resumed(output, place)
+        return place
+    except (ResultsError, RunHeld) as error:
         option = "--agent-resume" if settings.resume_from is None else "--agent-resume-from"
         text = str(error)
         raise pytest.UsageError(text if text.startswith(option) else f"{option}: {text}") from None

@@ -48,9 +48,12 @@ def begin(config: pytest.Config) -> Run:
     if not run.begun:
         planned = session_state(config).planned
         from pytest_agenteval.errors import JournalFailed
+        from pytest_agenteval.results.journal.run_folder import RunHeld
 
         try:
             write_plan(config, planned)
+        except RunHeld as error:  # taken over between the start and the first case
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         except OSError as error:
             raise JournalFailed(
                 f"no results can be kept in {run.context.output}: {error.strerror or error}; "

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.results.analysis.gates import ExitStatus, Gate
     from pytest_agenteval.results.document.document import Document
     from pytest_agenteval.results.document.rows import CaseKey
+    from pytest_agenteval.results.journal.run_folder import RunFolder
 
 
 Hook = Callable[..., None]
@@ -145,6 +145,7 @@ def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummar
     if run.context.settings.file_mode == "shared":
         for written in filter(None, (path, report)):
             written.chmod(0o644)
+    resumed = _resumed(run, folder)
     # the summaries still read the run's folder
     if not any(row.verdict == "not_run" or row.stage == "worker" for row in document.rows):
         folder.remove()
@@ -153,21 +154,20 @@ def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummar
     spent = calls.summary() if calls is not None else ""
     priced = _budget(run, document)
     blamed = frozenset(key for gate in gates for key in gate.blamed)
-    return RunSummary(
-        document, path, ending, spent, bool(gates), blamed, report, _resumed(run, document), priced
-    )
+    return RunSummary(document, path, ending, spent, bool(gates), blamed, report, resumed, priced)
 
 
-def _resumed(run: Run, document: Document) -> str:
-    """Return what a resumed run went on with, and how many of its answers are older than it."""
+def _resumed(run: Run, folder: RunFolder) -> str:
+    """Return what a resumed run went on with: the answers it took over and the calls it made ('' for new)."""
+    from pytest_agenteval.results.journal.index import index_folder
     from pytest_agenteval.support.text import counted
 
     if run.context.process.earlier is None:
         return ""
-    times = [datetime.fromisoformat(row.answered_at) for row in document.rows if row.answered_at]
-    kept = sum(time < run.began for time in times)
+    index = index_folder(folder)
     name = Path(run.context.process.earlier).name
-    return f"went on with {name}: {counted(kept, 'answer')} taken over, {len(times) - kept:,} asked now"
+    kept, calls = index.taken_over(folder.generation), index.calls(folder.generation)
+    return f"went on with {name}: {counted(kept, 'answer')} taken over, {calls:,} asked now"
 
 
 def _budget(run: Run, document: Document) -> str:

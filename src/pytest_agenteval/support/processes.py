@@ -26,6 +26,17 @@ def is_alive(pid: int) -> bool:
     return not _is_zombie(pid)
 
 
+def birth_of(pid: int) -> str | None:
+    """Return what tells a process from a later one with the same pid: its start, in ticks since boot.
+
+    ``None`` where the system does not say.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):  # not Linux, or gone by now
+        return None
+
+
 def pid_of(key: str) -> int:
     """Return the process of a ``process:number`` key, as shared files name who holds an entry."""
     return int(key.partition(":")[0])

@@ -145,6 +145,14 @@ class Index:
         """Return how many calls of agents began in this generation."""
         return sum(item.calls.count(generation) for item in self.items.values())
 
+    def taken_over(self, generation: int) -> int:
+        """Return how many attempts have an answer that no call of this generation gave."""
+        answers = [item.finished(n)[1] for item in self.items.values() for n in item.numbers()]
+        return sum(
+            answer is not None and (_generation(answer) < generation or bool(answer.head.get("again")))
+            for answer in answers
+        )
+
 
 def index_folder(folder: RunFolder, *, before: int | None = None) -> Index:
     """Read every journal of the run once; a torn line (its process was killed) is left out, counted.

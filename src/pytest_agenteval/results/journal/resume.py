@@ -183,7 +183,7 @@ def _not_taken(output_dir: Path) -> str:
 
 def _from_folder(place: Path, token: str, older: Iterator[Document] | None) -> EarlierRun:
     folder = RunFolder.open(place)
-    if not folder.journals():
+    if not folder.token or not folder.journals():
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
     taken_over = bool(token) and folder.token == token
     index = index_folder(folder, before=folder.generation if taken_over else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -10,15 +11,18 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pytest_agenteval.errors import AgentEvalError
 from pytest_agenteval.support.files import write_atomic
 from pytest_agenteval.support.private import key_of, make_key, private_folder, remove_old, remove_private
-from pytest_agenteval.support.processes import is_alive
+from pytest_agenteval.support.processes import birth_of, is_alive
 
 RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
 SESSION = "session.json"
@@ -43,6 +47,10 @@ def output_folder(root: Path, setting: str | None = None, home: Path | None = No
     return home / "tests" / "outputs" if (home / "tests").is_dir() else home / "outputs"
 
 
+class RunHeld(AgentEvalError):
+    """Another process has the run: whatever both asked would be paid for twice."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """``results_YYYYmmdd_HHMMSS/`` of one run.
@@ -58,19 +66,28 @@ class RunFolder:
     """Of what it keeps out of the outputs folder: the key of its lines, copies of data, budgets."""
 
     @classmethod
-    def reserve(cls, output_dir: Path, now: datetime, token: str | None = None) -> RunFolder:
+    def reserve(
+        cls, output_dir: Path, now: datetime, token: str | None = None, *, goes_on_with: str | None = None
+    ) -> RunFolder:
         """Make the run's folder, or find the one already made for ``token``.
 
         The folder is prepared aside and renamed into place, so that it is never seen without its
         token and two runs of one second get two folders. Raises ``OSError`` where nothing can be
-        written.
+        written, ``RunHeld`` where another run already goes on with the same results.
         """
         token = token or secrets.token_hex(8)
-        found = cls.find(output_dir, token)
-        if found is not None:
-            return found
+        existing = cls.find(output_dir, token)
+        if existing is not None:
+            return existing
         output_dir.mkdir(parents=True, exist_ok=True)
         ignore_in_git(output_dir)
+        with locked(output_dir) if goes_on_with else nullcontext():
+            if goes_on_with:
+                check_not_resumed(output_dir, goes_on_with)
+            return cls._reserve(output_dir, now, token, goes_on_with)
+
+    @classmethod
+    def _reserve(cls, output_dir: Path, now: datetime, token: str, goes_on_with: str | None) -> RunFolder:
         for path in run_folders(output_dir):
             cls.open(path).remove_stale_copies()
         prepared = output_dir / f".results-{os.getpid()}-{secrets.token_hex(4)}"
@@ -78,7 +95,8 @@ class RunFolder:
         name = secrets.token_hex(16)
         make_key(name)
         remove_old()
-        _write_json(prepared / SESSION, _facts(token, 0, name))
+        source = {"goes_on_with": goes_on_with} if goes_on_with else {}
+        _write_json(prepared / SESSION, {**_facts(token, 0, name), **source})
         stamp = f"results_{now:%Y%m%d_%H%M%S}"
         number = 1
         while True:
@@ -111,13 +129,34 @@ class RunFolder:
     def resume(cls, path: Path, token: str | None = None) -> RunFolder:
         """Go on in the folder of an unfinished run: the next generation, under a new token.
 
-        Databases are copied anew: what is asked from now on sees them as they are now.
+        Databases are copied anew: what is asked from now on sees them as they are now. Raises
+        ``RunHeld`` where another process has the run.
         """
-        last = cls.open(path)
-        last.remove_copies()
-        new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
-        _write_json(path / SESSION, _facts(new.token, new.generation, new.name))
+        with locked(path.parent):
+            last = cls.open(path)
+            last.check_free()
+            last.remove_copies()
+            new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
+            facts = _facts(new.token, new.generation, new.name)
+            began = _session(path).get("started_at")
+            _write_json(path / SESSION, {**facts, "started_at": began} if began else facts)
         return new
+
+    def check_free(self) -> None:
+        """Check that no other process has the run. Raises ``RunHeld``."""
+        if self.running and _session(self.path).get("pid") != os.getpid():
+            raise RunHeld(f"{self.path.name} is still running ({self.holder}); wait for it, or end it first")
+
+    @property
+    def holder(self) -> str:
+        """Who has the run: ``PID 4711``."""
+        return f"PID {_session(self.path).get('pid')}"
+
+    @property
+    def goes_on_with(self) -> str | None:
+        """The results file that this run takes its answers from (``None``: none)."""
+        earlier = _session(self.path).get("goes_on_with")
+        return str(earlier) if earlier else None
 
     @property
     def document(self) -> Path:
@@ -176,14 +215,35 @@ class RunFolder:
         session = _session(self.path)
         if session.get("host") != platform.node():
             return None
+        pid, birth = session.get("pid"), session.get("birth")
+        if isinstance(pid, int) and is_alive(pid) and birth in (None, birth_of(pid)):
+            return True
         askers = (int(p.name) for p in _entries(self.private / COPIES / "pids") if p.name.isdigit())
-        return any(is_alive(pid) for pid in (session.get("pid"), *askers) if isinstance(pid, int))
+        return any(is_alive(asker) for asker in askers)
 
     @property
     def live(self) -> bool:
         """Whether the run goes on; of one on another machine: whether it wrote a short while ago."""
         running = self.running
         return _idle(self) < LIVE if running is None else running
+
+
+def check_not_resumed(output_dir: Path, results: str) -> None:
+    """Check that no run below ``output_dir`` goes on with the file ``results``. Raises ``RunHeld``."""
+    for folder in map(RunFolder.open, run_folders(output_dir)):
+        held = folder.running and _session(folder.path).get("pid") != os.getpid()
+        if folder.goes_on_with == results and held:
+            name = Path(results).name
+            taken = f"{folder.path.name} goes on with {name} already ({folder.holder})"
+            raise RunHeld(f"{taken}; wait for it, or end it first")
+
+
+@contextmanager
+def locked(output_dir: Path) -> Iterator[None]:
+    """Within it, this process alone takes over runs of this folder."""
+    with open(output_dir / ".lock", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _idle(folder: RunFolder) -> float:
@@ -217,20 +277,54 @@ def _entries(output_dir: Path) -> Iterator[Path]:
     return iter(output_dir.iterdir()) if output_dir.is_dir() else iter(())
 
 
-def newest_first(paths: Any) -> list[Path]:
-    """Return folders and documents of runs by the time in their names, the latest first."""
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    """Return folders and documents of runs by the time they started, the latest first.
 
-    def key(path: Path) -> tuple[str, int]:
+    The time in a name is that of whichever clock and zone the run had: it only decides where the run
+    itself does not say.
+    """
+
+    def key(path: Path) -> tuple[datetime, int]:
         hit = RUN_NAME.match(path.name)
-        return (hit[1], int(hit[2] or 1)) if hit else ("", 0)
+        return started_at(path), int(hit[2] or 1) if hit else 0
 
     return sorted(paths, key=key, reverse=True)
+
+
+def started_at(path: Path) -> datetime:
+    """Return when the run of a folder or of a document started, in UTC."""
+    said = _session(path).get("started_at") if path.is_dir() else _started_line(path)
+    try:
+        return datetime.fromisoformat(said or "").astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        hit = RUN_NAME.match(path.name)
+        return datetime.strptime(hit[1], "%Y%m%d_%H%M%S").astimezone(UTC) if hit else _NEVER
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _started_line(path: Path) -> str | None:
+    """Return ``started_at`` of a document of ours: one of its first lines, each of which is one key."""
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        for line in islice(file, 5):
+            if line.startswith(b'"started_at":'):
+                return str(json.loads(line.partition(b":")[2].strip().removesuffix(b",")))
+    return None
 
 
 def _facts(token: str, generation: int, name: str) -> dict[str, Any]:
     # a worker of xdist may end before its run does
     pid = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return {"token": token, "generation": generation, "pid": pid, "host": platform.node(), "name": name}
+    return {
+        "token": token,
+        "generation": generation,
+        "pid": pid,
+        "birth": birth_of(pid),
+        "host": platform.node(),
+        "started_at": datetime.now(UTC).isoformat(),
+        "name": name,
+    }
 
 
 def _document(folder: Path) -> Path:
