@@ -58,10 +58,12 @@ def read_conversations(path: Path, database: str | None = None) -> tuple[list[Re
     if not found:
         more = f": {problems[0]}" if problems else ""
         raise ResultsError(f"{path}: no conversation in it{more}")
-    found.sort(key=lambda told: ORDER.index(told.rating))
+    found.sort(key=lambda conversation: ORDER.index(conversation.rating))
     once: dict[tuple[str, ...], ReadConversation] = {}
-    for told in found:
-        once.setdefault(tuple(" ".join(turn.split()).casefold() for turn in told.draft.turns), told)
+    for conversation in found:
+        once.setdefault(
+            tuple(" ".join(turn.split()).casefold() for turn in conversation.draft.turns), conversation
+        )
     return list(once.values()), problems
 
 
@@ -84,8 +86,8 @@ def _lines(path: Path, problems: list[str]) -> Iterator[tuple[int, Mapping[str, 
 def _draft(
     path: Path, number: int, raw: Mapping[str, Any], turns: list[str], rating: Rating, database: str | None
 ) -> Draft:
-    told = {"file": path.name, "line": number, "id": raw.get("id") or raw.get("conversation_id")}
-    source: dict[str, Any] = {"source": {key: value for key, value in told.items() if value is not None}}
+    origin = {"file": path.name, "line": number, "id": raw.get("id") or raw.get("conversation_id")}
+    source: dict[str, Any] = {"source": {key: value for key, value in origin.items() if value is not None}}
     if rating != "none":
         source["rating"] = rating
     comment = _comment(raw)

@@ -85,7 +85,7 @@ def draft_of(
         count = "1 value of its answer was" if masked == 1 else f"{masked:,} values of its answer were"
         raise NoCase(f"{entry.get('name')}: {count} masked as secrets, so a case made of it could never pass")
     sql = agent_sql_of(entry, sql_tools)
-    told = {
+    origin = {
         "answered_by": entry.get("model") or None,
         "case": entry.get("nodeid") or entry.get("name"),
         "attempt": entry.get("attempt"),
@@ -98,7 +98,7 @@ def draft_of(
         expected=None if sql else _expected(details),
         database=entry.get("database") or None,
         outcome=entry.get("observed"),
-        source={"source": {key: value for key, value in told.items() if value is not None}},
+        source={"source": {key: value for key, value in origin.items() if value is not None}},
         caution=caution,
     )
 

@@ -86,8 +86,8 @@ def load_cases(
     loaded = _load(path, rules, claim, root)
     if not claim.why:
         return loaded
-    told = tuple(replace(problem, text=problem.text + claim.why) for problem in loaded.problems)
-    return replace(loaded, problems=told)
+    explained = tuple(replace(problem, text=problem.text + claim.why) for problem in loaded.problems)
+    return replace(loaded, problems=explained)
 
 
 def _load(path: Path, rules: SuiteRules, claim: FileClaim, root: Path | None) -> LoadedFile:

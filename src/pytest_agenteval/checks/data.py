@@ -36,20 +36,20 @@ def check_data(evidence: Evidence, turn: int | None = None) -> CheckResult:
         found.append(_compare(reference, seen, options))
         if found[-1].matched:
             break
-    place = _told(found)
-    told = found[place]
-    why = told.message
+    place = _reported(found)
+    reported = found[place]
+    why = reported.message
     if len(seen.references) > 1:
         why += f" (reference {place + 1} of {len(seen.references)})"
-    word = told.diagnosis.word if told.diagnosis is not None else "values_differ"
+    word = reported.diagnosis.word if reported.diagnosis is not None else "values_differ"
     return CheckResult(
         "data",
-        told.matched,
+        reported.matched,
         why,
-        score=float(told.matched),
+        score=float(reported.matched),
         turn=turn,
-        reason="match" if told.matched else word,
-        details={"comparison": told, "reference": place},
+        reason="match" if reported.matched else word,
+        details={"comparison": reported, "reference": place},
     )
 
 
@@ -65,8 +65,8 @@ def _compare(reference: Reference, evidence: Evidence, options: ComparisonOption
     except Exception as error:
         raise ComparisonFailed(f"the comparison broke: {type(error).__name__}: {error}") from error
     if evidence.table is None and comparison.diagnosis is not None:
-        told = [comparison.diagnosis.sentence, *misses(evidence)]
-        return replace(comparison, diagnosis=replace(comparison.diagnosis, sentence="; ".join(told)))
+        reported = [comparison.diagnosis.sentence, *misses(evidence)]
+        return replace(comparison, diagnosis=replace(comparison.diagnosis, sentence="; ".join(reported)))
     counts = comparison.counts
     # with other counts the order is not what a reader looks for
     if comparison.matched or options.ordered or counts.expected != counts.actual:
@@ -111,7 +111,7 @@ def unknown_columns(comparison: Mapping[str, Any], references: Sequence[Sequence
     return None
 
 
-def _told(found: list[Comparison]) -> int:
+def _reported(found: list[Comparison]) -> int:
     """Return the comparison to report: the match, else one with all columns,
     the one with most rows equal.
     """

@@ -120,9 +120,9 @@ def question(evidence: Evidence) -> str | None:
     """Return what the user was asked: the clarifying tool's question, else the text's last one."""
     if asked_by_tool(evidence):
         args = arguments(evidence.tool_calls[-1])
-        told = args.get("question") or args.get("prompt") if isinstance(args, dict) else args
-        if isinstance(told, str) and told.strip():
-            return told.strip()
+        asked_text = args.get("question") or args.get("prompt") if isinstance(args, dict) else args
+        if isinstance(asked_text, str) and asked_text.strip():
+            return asked_text.strip()
     found = _QUESTION.findall(evidence.text)
     return found[-1].strip() if found else None
 

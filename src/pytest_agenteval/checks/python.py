@@ -57,8 +57,8 @@ class PythonCheck(Check):
         except (ImportError, AttributeError) as error:
             raise CheckFailed(f"python: {self.call} is not there: {error}") from error
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            raise CheckFailed(f"python: {self.call} cannot be imported: {told}") from error
+            cause = f"{type(error).__name__}: {error}"
+            raise CheckFailed(f"python: {self.call} cannot be imported: {cause}") from error
         if not callable(function):
             raise CheckFailed(f"python: {self.call} is a {type(function).__name__}, expected a function")
         return function

@@ -88,8 +88,8 @@ def _add_conversations(arguments: argparse.Namespace) -> int:
 
     if arguments.case or arguments.verdict:
         raise AgentEvalError("CASE and --verdict are about results; conversations are added as cases")
-    told, problems = read_conversations(arguments.source, arguments.database)
-    wanted = [one for one in told if one.rating == "down" or not arguments.only_down]
+    conversations, problems = read_conversations(arguments.source, arguments.database)
+    wanted = [one for one in conversations if one.rating == "down" or not arguments.only_down]
     folder = _folder(arguments)
     added = 0
     for one in wanted[: arguments.limit]:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         place = find_place(arguments.paths, arguments.strict)
         findings = examine(place, arguments.paths, strict=arguments.strict)
         # the references of a database that cannot be used fail, and say so themselves
-        findings.add(list(_unusable(place, findings.cases, told=arguments.references)))
+        findings.add(list(_unusable(place, findings.cases, skip_needed=arguments.references)))
         findings.add(list(_target(place)))
         findings.add(lint_problems(place, findings.cases, arguments))
         if arguments.references:
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         # a check of nothing must not look like a good one
         print("no case file here: agenteval_files names them, else they lie below a folder named tests")
         return 1
-    _tell(findings, redactor_of(place.project, place.settings), as_json=arguments.json)
+    _print_findings(findings, redactor_of(place.project, place.settings), as_json=arguments.json)
     return 1 if findings.counts["error"] else 0
 
 
@@ -160,8 +160,10 @@ def decides(case: Case) -> bool:
     )
 
 
-def _unusable(place: ProjectLocation, cases: Sequence[Case], told: bool) -> Iterator[Problem]:
-    """Yield databases of the project file that cannot be used; with ``told`` only those that no case needs.
+def _unusable(place: ProjectLocation, cases: Sequence[Case], skip_needed: bool) -> Iterator[Problem]:
+    """Yield databases of the project file that cannot be used.
+
+    ``skip_needed`` leaves out those that a case needs: its own check reports them.
 
     An error where a case needs it; what only the environment of a run has to set is a warning.
     """
@@ -169,7 +171,7 @@ def _unusable(place: ProjectLocation, cases: Sequence[Case], told: bool) -> Iter
     only = next(iter({**place.project.databases, **given}), None)
     needed = {case.database or only for case in cases if case.statements or case.isolate}
     for name, connection in place.project.databases.items():
-        if name in given or (told and name in needed):
+        if name in given or (skip_needed and name in needed):
             continue
         try:
             _ = connection.url
@@ -223,7 +225,7 @@ def _covers(line: str, folder: str) -> bool:
     return word in (folder, "*", "**")
 
 
-def _tell(findings: CheckFindings, redact: Callable[[str], str], *, as_json: bool) -> None:
+def _print_findings(findings: CheckFindings, redact: Callable[[str], str], *, as_json: bool) -> None:
     if as_json:
         print(redact(json.dumps(_facts(findings), ensure_ascii=False, indent=2)))
         return

@@ -185,10 +185,10 @@ def _ask(label: LabelledAnswer, judge: ChatModel, root: str) -> JudgedLabel:
 def report(judged: Sequence[JudgedLabel], name: str) -> Iterator[str]:
     """Yield agreement and kappa of pass and fail, of letters where people gave them, and each dissent."""
     yield f"{name} against {len(judged)} human labels"
-    yield _told("pass or fail", [(entry.label.passes, entry.passes) for entry in judged])
+    yield _agreement_line("pass or fail", [(entry.label.passes, entry.passes) for entry in judged])
     letters = [(e.label.letter, e.letter) for e in judged if e.label.letter is not None]
     if letters:
-        yield _told("letters", letters)
+        yield _agreement_line("letters", letters)
     for entry in judged:
         if entry.passes != entry.label.passes or entry.letter != entry.label.letter:
             human = entry.label.letter or ("pass" if entry.label.passes else "fail")
@@ -196,7 +196,7 @@ def report(judged: Sequence[JudgedLabel], name: str) -> Iterator[str]:
             yield f"line {entry.label.line}: people say {human}, the judge {machine} ({entry.why})"
 
 
-def _told(what: str, pairs: Sequence[tuple[Any, Any]]) -> str:
+def _agreement_line(what: str, pairs: Sequence[tuple[Any, Any]]) -> str:
     same = sum(a == b for a, b in pairs)
     agreed = kappa(pairs)
     shown = "not defined: all labels are the same" if agreed is None else f"{agreed:.2f}"

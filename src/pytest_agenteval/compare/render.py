@@ -136,10 +136,10 @@ class _Diff:
             repeated = not cell.differs and i in self.comparison.keys
             second.append(_Text("" if repeated else show_value(cell.actual), cell.differs))
         deltas = [(self.comparison.mapping[i].expected, row.cells[i].delta) for i in changed]
-        told = [
+        notes = [
             escape_line(f"{name} {delta}" if len(changed) > 1 else delta) for name, delta in deltas if delta
         ]
-        return [[*first, _Text()], [*second, _Text(", ".join(told[:3]))]]
+        return [[*first, _Text()], [*second, _Text(", ".join(notes[:3]))]]
 
     def lines(self) -> list[str]:
         """Return the table, and the names of the columns that are not shown."""

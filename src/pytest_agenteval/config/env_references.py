@@ -39,7 +39,7 @@ class Secrets:
                 listener(name, value)
 
     def listen(self, listener: Callable[[str, str], object]) -> None:
-        """Have ``listener`` told name and value of every variable: those known, and each that is read.
+        """Pass ``listener`` name and value of every variable: those known, and each that is read.
 
         ``Redactor.add_named`` is one: it keeps numbers and short words readable.
         """

@@ -24,14 +24,14 @@ NOTES = ("description", "display_name", "label", "name", "notes", "owner", "owne
 class FileKeys:
     """The keys of a mapping: ``plain`` ones, and ``inner`` ones, which hold mappings with known keys.
 
-    ``each``: it is a mapping, a list of such, or a mapping of names to such. ``told``: a key that is
+    ``each``: it is a mapping, a list of such, or a mapping of names to such. ``reported``: a key that is
     not near a known one is warned of.
     """
 
     plain: str = ""
     inner: Mapping[str, FileKeys] = field(default_factory=dict)
     each: Literal["itself", "list", "names"] = "itself"
-    told: bool = False
+    reported: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -45,18 +45,18 @@ POLICY = FileKeys(
         "defaults": FileKeys(
             "max_rows max_preview_rows require_limit_for_raw_rows require_time_filter_for_fact_tables "
             "time_filter_max_days_default",
-            told=True,
+            reported=True,
         ),
-        "pii": FileKeys("mode tags columns", told=True),
-        "certification": FileKeys("prefer require_for_execute_sql require_for_query_metrics", told=True),
-        "joins": FileKeys("enforce_bundle_allowlist allow_cross_bundle", told=True),
+        "pii": FileKeys("mode tags columns", reported=True),
+        "certification": FileKeys("prefer require_for_execute_sql require_for_query_metrics", reported=True),
+        "joins": FileKeys("enforce_bundle_allowlist allow_cross_bundle", reported=True),
         "execution": FileKeys(
             "allow_execute_sql allow_query_metrics require_contract require_bundle",
-            {"sql_validation": FileKeys("mode disallow_multi_statement enforce_limit", told=True)},
-            told=True,
+            {"sql_validation": FileKeys("mode disallow_multi_statement enforce_limit", reported=True)},
+            reported=True,
         ),
     },
-    told=True,
+    reported=True,
 )
 _SIDE = FileKeys("schema table column")
 BUNDLE = FileKeys(
@@ -67,12 +67,12 @@ BUNDLE = FileKeys(
         "joins": FileKeys("type", {"left": _SIDE, "right": _SIDE}, "list"),
         "defaults": FileKeys(
             "time_column_by_table require_time_filter_for_tables max_rows data_start_date demo_current_date",
-            told=True,
+            reported=True,
         ),
         "certification": FileKeys("level"),
         "eval_test_cases": FileKeys("id prompt category expected", each="list"),
     },
-    told=True,
+    reported=True,
 )
 SEMANTICS = FileKeys(
     "version",
@@ -120,6 +120,6 @@ def _unknown(section: FileSection, word: str, keys: FileKeys) -> None:
     near = closest(word, keys.words, CLOSE)
     if near is not None:
         section.reader.error(section.at(word), f"unknown key {word!r}, did you mean {near!r}?")
-    elif keys.told and word not in NOTES:
+    elif keys.reported and word not in NOTES:
         known = ", ".join(sorted(keys.words))
         section.reader.warn(section.at(word), f"unknown key {word!r}: nothing reads it; known: {known}")

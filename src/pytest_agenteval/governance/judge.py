@@ -58,8 +58,8 @@ def judge_governance(check: GovernanceCheck, evidence: Evidence) -> tuple[bool, 
             for entry in applied
         ],
     }
-    told = "; ".join(faults) or ", ".join([decision or "no decision", *notes])
-    return not faults, f"governance: {told}", details
+    summary = "; ".join(faults) or ", ".join([decision or "no decision", *notes])
+    return not faults, f"governance: {summary}", details
 
 
 def touched(check: GovernanceCheck, evidence: Evidence) -> str | None:

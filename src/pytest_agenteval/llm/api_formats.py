@@ -148,8 +148,10 @@ class AnthropicMessages:
         if system:
             body["system"] = system
         if forced:
-            told = "Give the answer by calling this tool."
-            body["tools"] = [{"name": ANSWER_TOOL, "description": told, "input_schema": request.schema}]
+            instruction = "Give the answer by calling this tool."
+            body["tools"] = [
+                {"name": ANSWER_TOOL, "description": instruction, "input_schema": request.schema}
+            ]
             body["tool_choice"] = {"type": "tool", "name": ANSWER_TOOL}
         elif request.tools:
             body["tools"] = [_anthropic_tool(tool) for tool in request.tools]
@@ -214,10 +216,11 @@ def with_schema(request: Request) -> list[Message]:
     messages = list(request.messages)
     if request.schema is None or (request.native_schema and not request.tools):
         return messages
-    told = "Answer with one JSON value that follows this JSON Schema, without any other text:\n" + json.dumps(
-        request.schema, ensure_ascii=False
+    instruction = (
+        "Answer with one JSON value that follows this JSON Schema, without any other text:\n"
+        + json.dumps(request.schema, ensure_ascii=False)
     )
-    return [*messages, {"role": "user", "content": told}] if messages else messages
+    return [*messages, {"role": "user", "content": instruction}] if messages else messages
 
 
 def sent_arguments(call: ToolCall) -> dict[str, Any]:

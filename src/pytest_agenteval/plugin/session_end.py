@@ -46,8 +46,8 @@ class RunSummary:
     budget: str = ""
 
 
-def finish_or_tell(session: pytest.Session, told: Told, hook: Hook) -> tuple[RunSummary | None, str | None]:
-    """Return the ending; where there is none although cases ``told`` of verdicts, why not:
+def finish_or_tell(session: pytest.Session, sent: Told, hook: Hook) -> tuple[RunSummary | None, str | None]:
+    """Return the ending; where there is none although cases ``sent`` of verdicts, why not:
     then no gate was judged.
 
     ``hook`` calls one of our hooks and keeps what it raises.
@@ -55,8 +55,8 @@ def finish_or_tell(session: pytest.Session, told: Told, hook: Hook) -> tuple[Run
     from pytest_agenteval.errors import AgentEvalError
 
     try:
-        ending = finish_session(session, hook, told)
-        if ending is not None or not told:
+        ending = finish_session(session, hook, sent)
+        if ending is not None or not sent:
             return ending, None if ending is None else _foreign_lines(ending.document)
         why = "the run's folder was deleted while it ran"
     except (OSError, AgentEvalError) as error:
@@ -84,14 +84,14 @@ def _foreign_lines(document: Document) -> str | None:
     )
 
 
-def _require_same(document: Document, told: Told) -> None:
-    """Refuse a document that says other verdicts than the run's own processes have told.
+def _require_same(document: Document, sent: Told) -> None:
+    """Refuse a document that says other verdicts than the run's processes have sent.
 
     Raises ``ResultsError``: what lies in the outputs folder, a program under test can reach.
     """
     for case in document.cases:
         nodeid = case.rows[0].nodeid
-        scalars = told.get(nodeid)
+        scalars = sent.get(nodeid)
         if scalars is not None and scalars["verdict"] != case.verdict:
             raise ResultsError(
                 f"{nodeid}: the run's folder says {case.verdict}, the process that ran the case said "
@@ -99,10 +99,10 @@ def _require_same(document: Document, told: Told) -> None:
             )
 
 
-def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummary | None:
+def finish_session(session: pytest.Session, hook: Hook, sent: Told) -> RunSummary | None:
     """Write the document, then decide the exit status by what it says.
 
-    Raises ``ResultsError`` where it says something else than ``told``, the scalars that processes sent.
+    Raises ``ResultsError`` where it says something else than ``sent``, the scalars that processes sent.
     """
     from pytest_agenteval.reports.summary_files import write_summaries
     from pytest_agenteval.results.analysis.gates import exit_status
@@ -120,7 +120,7 @@ def finish_session(session: pytest.Session, hook: Hook, told: Told) -> RunSummar
     info = run_info(run.context, config.invocation_params.args)
     folder.write_run(info)
     document = from_folder(folder)
-    _require_same(document, told)
+    _require_same(document, sent)
     gates = _gates(run, document, folder.document)
     if gates:
         folder.write_run({**info, "gates": [gate.record() for gate in gates]})

@@ -131,9 +131,9 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
         yield from _folded("reference", attempt.reference_sql, width)
     extraction = attempt.extraction
     if extraction is not None and extraction.table is not None:
-        told = SOURCES.get(extraction.source, extraction.source)
+        way = SOURCES.get(extraction.source, extraction.source)
         query = f": {extraction.query}" if extraction.query else ""
-        yield from _folded("answer", f"{told}{query}", width)
+        yield from _folded("answer", f"{way}{query}", width)
     elif attempt.answer is not None and attempt.answer.text.strip():
         yield from _folded("said", attempt.answer.text, width)
 

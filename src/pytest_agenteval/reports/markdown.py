@@ -170,8 +170,8 @@ def _changes(heading: str, changes: Sequence[CaseChange], several: bool) -> Iter
     yield ""
     for entry in changes[:COMMENT_ROWS]:
         notes = f" ({', '.join(entry.notes)})" if entry.notes else ""
-        told = entry.change not in ("fix", "removed")
-        message = f": {markdown(fit(one_line(entry.case.why), 200))}" if told else ""
+        explained = entry.change not in ("fix", "removed")
+        message = f": {markdown(fit(one_line(entry.case.why), 200))}" if explained else ""
         yield f"- {markdown(case_name(entry.case, several))}{message}{notes}"
     if len(changes) > COMMENT_ROWS:
         yield f"- and {len(changes) - COMMENT_ROWS} more"

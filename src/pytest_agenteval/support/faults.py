@@ -26,12 +26,12 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
     names = [field.alias or name for name, field in model.model_fields.items()]
     entries = error.errors()
     # some releases of pydantic also call a list empty when its entries are wrong
-    told = [
+    reported = [
         entry
         for entry in entries
         if entry["type"] != "too_short" or not any(_below(entry["loc"], other["loc"]) for other in entries)
     ]
-    return [_fault(entry, names) for entry in told]
+    return [_fault(entry, names) for entry in reported]
 
 
 def _below(place: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:

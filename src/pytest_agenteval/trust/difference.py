@@ -160,8 +160,8 @@ def _about(line: SqlDifference, mutant: Mutant) -> bool:
 def _lines(one: Shape, two: Shape) -> list[SqlDifference]:
     lines = _distinct(one, two) if one.distinct and not two.distinct and _tables_alike(one, two) else []
     lines += _filters(one, two)
-    told = {line.table for line in lines if line.kind == "no filter"}
-    lines = _tables(one, two, told) + lines
+    reported = {line.table for line in lines if line.kind == "no filter"}
+    lines = _tables(one, two, reported) + lines
     lines = _join_types(one, two) + lines
     lines += _joins(one, two)
     lines += _grain(one, two)
@@ -181,7 +181,7 @@ def _short(key: str) -> str:
     return key.rpartition(".")[2]
 
 
-def _tables(one: Shape, two: Shape, told: set[str]) -> list[SqlDifference]:
+def _tables(one: Shape, two: Shape, reported: set[str]) -> list[SqlDifference]:
     missing = sorted(set(one.tables) - set(two.tables))
     extra = sorted(set(two.tables) - set(one.tables))
     lines = []
@@ -189,7 +189,7 @@ def _tables(one: Shape, two: Shape, told: set[str]) -> list[SqlDifference]:
         text = f"reads {_short(right)}, not {_short(left)}"
         lines.append(SqlDifference("table", _short(right), "", text))
     for key in missing[len(extra) :]:
-        if _short(key) not in told:
+        if _short(key) not in reported:
             lines.append(SqlDifference("table", _short(key), "", f"does not read {_short(key)}"))
     for key in extra[len(missing) :]:
         lines.append(SqlDifference("table", _short(key), "", f"reads {_short(key)} too"))

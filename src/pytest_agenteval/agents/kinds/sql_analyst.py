@@ -244,14 +244,14 @@ class SqlAnalyst:
         asks = False
         for call in asked:
             if may_ask and call.name == CLARIFICATION["name"] and call.status == "ok":
-                done, told, asks = replace(call, result={"success": True}), "The user has been asked.", True
+                done, reply, asks = replace(call, result={"success": True}), "The user has been asked.", True
             else:
-                done, told = _carried_out(call, tools)
+                done, reply = _carried_out(call, tools)
             failed = done.status == "error"
             if trace.made(call):
-                told += "\n" + AGAIN.format(outcome=AGAIN_FAILED if failed else AGAIN_DONE)
+                reply += "\n" + AGAIN.format(outcome=AGAIN_FAILED if failed else AGAIN_DONE)
             trace.calls.append(done)
-            shown = f"Error: {told}" if failed else told
+            shown = f"Error: {reply}" if failed else reply
             messages.append({"role": "tool", "tool_call_id": call.id, "content": shown, "is_error": failed})
         return asks
 
@@ -261,10 +261,10 @@ def _carried_out(call: ToolCall, tools: SqlTools) -> tuple[ToolCall, str]:
     if call.status == "error":
         return call, f"{call.error}. Call the tool again with a valid JSON object as its arguments."
     try:
-        result, told = tools.run(call.name, call.args)
+        result, reply = tools.run(call.name, call.args)
     except ToolFailed as error:
         return replace(call, status="error", error=str(error)), str(error)
-    return replace(call, result=result), told
+    return replace(call, result=result), reply
 
 
 def _spoken(text: str, tools: Sequence[Mapping[str, Any]], turn: int) -> ToolCall | None:

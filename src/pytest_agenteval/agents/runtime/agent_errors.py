@@ -67,14 +67,14 @@ def own_traceback(error: BaseException, root: Path | None = None, most: int = 20
 
     Paths below ``root`` are relative to it. At most ``most`` characters, the beginning and the end.
     """
-    told = TracebackException.from_exception(error)
-    pending = [told]
+    formatted = TracebackException.from_exception(error)
+    pending = [formatted]
     while pending:
         one = pending.pop()
         one.stack = StackSummary.from_list(_own_frames(one.stack, root))
         pending += [other for other in (one.__cause__, one.__context__) if other is not None]
         pending += one.exceptions or ()
-    text = "".join(told.format()).rstrip()
+    text = "".join(formatted.format()).rstrip()
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n  ...\n{text[-most // 2 :]}"

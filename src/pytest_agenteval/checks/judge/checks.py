@@ -162,8 +162,8 @@ class JudgeCheck(Check):
         shown = next(reply for reply in siding if reply.value == score)
         why = f"judge: {score:.2f}"
         if not passed:
-            told = f": {shown.rationale}" if shown.rationale else ""
-            why += f", need >= {self.min_score:g} for {self.rule!r}{told}"
+            because = f": {shown.rationale}" if shown.rationale else ""
+            why += f", need >= {self.min_score:g} for {self.rule!r}{because}"
         return self.result(
             passed,
             why,

@@ -228,7 +228,7 @@ def join_pairs(analysis: Analysis) -> tuple[list[JoinPair], list[tuple[str, tupl
             before += _joined_sources(scope, join)
             pairs += using
             if not using and not _joined(analysis, scope, join, found):
-                loose.append((_told(join), path_of(join)))
+                loose.append((_join_text(join), path_of(join)))
     return list(dict.fromkeys(pairs)), loose
 
 
@@ -307,7 +307,7 @@ def joins_of(query: Node) -> list[exp.Join]:
     return [join for join in query.find_all(exp.Join) if join.find_ancestor(exp.Select) is query]
 
 
-def _told(join: exp.Join) -> str:
+def _join_text(join: exp.Join) -> str:
     method = f"{join.args.get('method') or ''} ".lstrip()
     return f"{method}JOIN {join.alias_or_name}"
 

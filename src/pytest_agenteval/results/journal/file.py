@@ -35,7 +35,7 @@ class JournalFile:
             _write_all(self._file, data)
         except OSError as error:
             saved = self._save(data)
-            raise JournalFailed(self._told(error, saved)) from error
+            raise JournalFailed(self._message(error, saved)) from error
 
     def close(self) -> None:
         """Close it; a later line opens another file."""
@@ -62,7 +62,7 @@ class JournalFile:
             return False
         return True
 
-    def _told(self, error: OSError, saved: bool) -> str:
+    def _message(self, error: OSError, saved: bool) -> str:
         text = f"{self._folder} takes no more results: {error.strerror or error}"
         if not saved:
             return f"{text}; neither does the folder for temporary files: the last answer is lost"
