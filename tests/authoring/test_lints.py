@@ -217,7 +217,7 @@ def test_owners_and_reviews_can_be_required(shop: Path, capsys) -> None:
     out = capsys.readouterr().out
     assert re.findall(r"\[stale-review\] (.+)", out) == [
         "b: it has no owner; write owner: NAME",
-        "b: nobody has approved it; write metadata.reviewed: {by: NAME}",
+        "b: nobody has approved it; agenteval review --approve",
     ]
 
 

@@ -6,15 +6,12 @@ And every name in a sql check: is there such a table, such a column.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.check_lints import as_problems, wanted_codes, wanted_only
-from pytest_agenteval.config.location import ProjectLocation, conftest_speaks
+from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, open_databases
 from pytest_agenteval.errors import DatabaseError, Problem
-from pytest_agenteval.support.processes import temp_prefix
 from pytest_agenteval.support.text import counted
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 def run_references(place: ProjectLocation, findings: CheckFindings, arguments: argparse.Namespace) -> None:
     """Run the references of all good cases, adding what is wrong to ``findings``."""
     from pytest_agenteval.authoring.lints.with_references import lint_references
-    from pytest_agenteval.databases import Databases
 
     sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     # what is never run is not held against the suite: import writes a reference that fails with `skip`
@@ -40,23 +36,13 @@ def run_references(place: ProjectLocation, findings: CheckFindings, arguments: a
         )
         return
     wanted = wanted_codes(place, arguments)
-    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
-        databases = Databases(
-            sources,
-            unusable=unusable,
-            folder=Path(folder),
-            root=place.root,
-            timeout=place.settings.sql_timeout,
-            max_rows=place.settings.sql_max_rows,
-            snapshot_limit=place.settings.snapshot_limit,
-        )
-        with databases:
-            for case in cases:
-                findings.references += len(case.statements)
-                findings.add(wanted_only(_problems(place, databases, case), case, wanted))
-            findings.add(list(_unknown_names(databases, findings.cases)))
-            lints = lint_references(cases, databases, place.project.comparison)
-            findings.add(as_problems(lints, wanted, hints=arguments.fix_hint))
+    with open_databases(place) as databases:
+        for case in cases:
+            findings.references += len(case.statements)
+            findings.add(wanted_only(_problems(place, databases, case), case, wanted))
+        findings.add(list(_unknown_names(databases, findings.cases)))
+        lints = lint_references(cases, databases, place.project.comparison)
+        findings.add(as_problems(lints, wanted, hints=arguments.fix_hint))
 
 
 def _unknown_names(databases: Databases, cases: Sequence[Case]) -> Iterator[Problem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,8 +167,7 @@ def _known_dialect(name: str | None) -> str | None:
 @contextmanager
 def _databases(place: ProjectLocation, verify: bool) -> Iterator[tuple[Databases | None, str]]:
     """Give the project's databases, or ``None`` and why references are not run."""
-    from pytest_agenteval.databases import Databases
-    from pytest_agenteval.support.processes import temp_prefix
+    from pytest_agenteval.config.location import open_databases
 
     sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     if not verify or not sources:
@@ -178,18 +176,8 @@ def _databases(place: ProjectLocation, verify: bool) -> Iterator[tuple[Databases
             "--no-verify" if not verify else next(iter(unusable.values()), "no database is configured"),
         )
         return
-    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
-        databases = Databases(
-            sources,
-            unusable=unusable,
-            folder=Path(folder),
-            root=place.root,
-            timeout=place.settings.sql_timeout,
-            max_rows=place.settings.sql_max_rows,
-            snapshot_limit=place.settings.snapshot_limit,
-        )
-        with databases:
-            yield databases, ""
+    with open_databases(place) as databases:
+        yield databases, ""
 
 
 def _dialect(databases: Databases | None, name: str | None) -> str | None:

@@ -8,7 +8,9 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.checks.registry import Registry
     from pytest_agenteval.config.project_file import Project
     from pytest_agenteval.config.settings import Settings
+    from pytest_agenteval.databases import Databases
 
 _INI_FILES = (
     "pytest.toml",
@@ -184,3 +187,24 @@ def conftest_speaks(root: Path, pattern: str) -> bool:
         if path.name == "conftest.py"
     )
     return any(re.search(pattern, text, re.MULTILINE) for text in texts)
+
+
+@contextmanager
+def open_databases(place: ProjectLocation) -> Iterator[Databases]:
+    """Give a project's databases, as a command opens them: read-only, with the limits of references."""
+    from pytest_agenteval.databases import Databases
+    from pytest_agenteval.support.processes import temp_prefix
+
+    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
+    with tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder:
+        databases = Databases(
+            sources,
+            unusable=unusable,
+            folder=Path(folder),
+            root=place.root,
+            timeout=place.settings.sql_timeout,
+            max_rows=place.settings.sql_max_rows,
+            snapshot_limit=place.settings.snapshot_limit,
+        )
+        with databases:
+            yield databases

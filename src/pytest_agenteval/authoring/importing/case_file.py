@@ -167,8 +167,8 @@ def read_cases(path: Path) -> tuple[str, list[WrittenCase]]:
 
     text = path.read_bytes().decode("utf-8")
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        document = yaml.safe_load(text)
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+        document = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as wrong:
         raise ImportFailed(f"{path}: {' '.join(str(wrong).split())}") from None
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
@@ -229,7 +229,7 @@ def appended(text: str, cases: Sequence[Mapping[str, Any]]) -> str:
     """Return the text with cases at the end of its list. Raises ``ImportFailed`` where it is not last."""
     import yaml
 
-    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    root: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
     key, listed = root.value[-1]
     if key.value != "cases" or listed.flow_style:
         raise ImportFailed("its list of cases is not the last thing in the file, in block style")

@@ -205,12 +205,12 @@ def _review_findings(case: Case, context: LintContext) -> Iterator[LintFinding]:
     elif state == "stale":
         yield found(
             "its prompt or reference is not what was approved, or the approval has expired",
-            "agenteval review --approve, or write metadata.reviewed anew",
+            "look at it, then agenteval review --approve",
         )
     if "owner" in context.require and not case.owner:
         yield found("it has no owner", "write owner: NAME")
     if "reviewed" in context.require and state in ("unreviewed", "unknown"):
-        yield found("nobody has approved it", "write metadata.reviewed: {by: NAME}")
+        yield found("nobody has approved it", "agenteval review --approve")
 
 
 def _is_past(day: object, today: date) -> bool:
