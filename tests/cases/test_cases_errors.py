@@ -50,7 +50,7 @@ ERRORS = [
     ("prompt: 7\n", ['1:9: prompt: 7 is a number in YAML; quote it: "7"']),
     ("prompt: 1.5\n", ['1:9: prompt: 1.5 is a number in YAML; quote it: "1.5"']),
     ("prompt: true\n", ['1:9: prompt: true is a boolean in YAML; quote it: "true"']),
-    ("prompt: {a: b}\n", ["1:9: prompt: expected text, found a mapping"]),
+    ("prompt: {a: b}\n", ['1:9: prompt: expected text, found a mapping; quote it: "{a: b}"']),
     ("prompt: []\n", ["1:9: prompt is empty"]),
     ("name: [a]\nprompt: x\n", ["1:7: name: expected text, found a list"]),
     ("prompt: x\nsql: ''\n", ["2:6: sql is empty"]),
@@ -64,7 +64,7 @@ ERRORS = [
         "prompt: x\nmodels: [gpt-4]\n",
         ["2:10: models: 'gpt-4' is not provider:model, for example openai:gpt-4.1"],
     ),
-    ("prompt: x\nmodels: openai:gpt\n", ["2:9: models: expected a list, found 'openai:gpt'"]),
+    ("prompt: x\nmodels: {a: b}\n", ["2:9: models: expected a list, found a mapping"]),
     (
         "prompt: x\nassertions:\n  - type: tool_cal\n    tool: x\n",
         ["3:11: unknown check type 'tool_cal', did you mean 'tool_call'?"],

@@ -323,7 +323,14 @@ def test_variables_are_put_into_the_texts(load: Load) -> None:
 
 
 def test_without_vars_a_dollar_is_a_dollar(load: Load) -> None:
-    assert only(load("prompt: what is ${x}?\n")).prompt == "what is ${x}?"
+    loaded = load("prompt: what is ${x}?\n")
+    assert loaded.cases[0].prompt == "what is ${x}?"
+    assert [problem.text for problem in loaded.warnings] == [
+        "${x} stays as it is: the case has no vars; where it is meant, write $${x} and vars: {}"
+    ]
+    meant = "prompt: what is $${x}?\nvars: {}\n"
+    assert only(load(meant)).prompt == "what is ${x}?"
+    assert only(load("prompt: what is $${x}?\n")).prompt == "what is $${x}?"
 
 
 def test_variants_are_cases_of_their_own(load: Load) -> None:

@@ -279,7 +279,7 @@ def test_a_broken_pyproject_is_named_only_when_it_speaks_of_us(tmp_path: Path) -
         ("llm: {providers: [x]}\n", ["1:19: llm.providers: expected a mapping, found 'x'"]),
         ("llm: {providers: [{api_key: x}]}\n", ["1:19: llm.providers: missing provider"]),
         ("llm: {providers: [{provider: a, models: [{name: x}]}]}\n", ["1:42: llm.providers: a model needs an id"]),
-        ("llm: {providers: [{provider: a, api_key: [x]}]}\n", ["1:42: api_key: expected text, found a list"]),
+        ("llm: {providers: [{provider: a, api_key: [x]}]}\n", ["1:42: api_key: expected text, found a list; quote it: \"[x]\""]),
         ("llm: {meta: {costs: {inputs: 1}}}\n", ["1:22: llm.meta.costs: unknown price 'inputs', did you mean 'input'?"]),
         ("llm: {meta: {costs: [1]}}\n", ["1:21: llm.meta.costs: expected a mapping, found a list"]),
         ("llm: {meta: {costs: {output: x}}}\n", ["1:30: llm.meta.costs.output: expected a number, 0 or more, found 'x'"]),
@@ -579,3 +579,44 @@ def test_costs_may_be_left_empty(tmp_path: Path) -> None:
 
     assert project.providers[0].models == {"b": None}
     assert project.meta_costs is None
+
+
+TEMPLATE = """\
+target: http:http://127.0.0.1:9/x
+http:
+  body:
+    question: {{ prompt }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TEMPLATE, '4:15: question: {{ prompt }} needs quotes: "{{ prompt }}"'),
+        (TEMPLATE.replace("question: ", "- "), '4:7: body: {{ prompt }} needs quotes: "{{ prompt }}"'),
+        (
+            TEMPLATE.replace("{{ prompt }}", "{? [1, 2] : 3}"),
+            '4:15: question: {? [1, 2] : 3} needs quotes: "{? [1, 2] : 3}"',
+        ),
+        (
+            "http:\n  body:\n    {? [1]\n    : 2}\n",
+            "3:5: body: a key must be text, found a list or a mapping",
+        ),
+        ("http:\n  headers: {X: {{ token }}}\n", '2:16: X: {{ token }} needs quotes: "{{ token }}"'),
+        (
+            "databases:\n  shop: {type: duckdb, path: {{ path }}}\n",
+            '2:30: path: {{ path }} needs quotes: "{{ path }}"',
+        ),
+        (
+            "llm:\n  providers:\n  - {provider: a, api_key: {{ key }}}\n",
+            '3:28: api_key: expected text, found a mapping; quote it: "{{ key }}"',
+        ),
+    ],
+)
+def test_an_unquoted_template_is_shown_with_its_quotes(tmp_path: Path, text: str, said: str) -> None:
+    assert errors(tmp_path, "agenteval.yaml", text) == [f"agenteval.yaml:{said}"]
+
+
+def test_a_reference_to_the_environment_needs_no_quotes(tmp_path: Path) -> None:
+    write(tmp_path, "agenteval.yaml", TEMPLATE.replace("{{ prompt }}", "{{ env('NAME') }}"))
+    assert find_project(tmp_path, environ={"NAME": "x"}).http == {"body": {"question": "x"}}

@@ -482,3 +482,28 @@ def test_the_command_is_run_and_its_exit_code_returned(tmp_path: Path) -> None:
         [*command, "you"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert bad.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE orders SET id = 1", "sql: refused, the statement is UPDATE; only one SELECT"),
+        ("SELECT 1; SELECT 2", "sql: refused, found 2 statements; only one SELECT"),
+    ],
+)
+def test_what_is_no_reading_select_is_found_without_a_run(shop: Project, sql: str, said: str) -> None:
+    shop.write("tests/a.yml", f"prompt: x\n\nsql: {sql}\n")
+    code, lines = shop.check()
+    assert code == 1
+    assert lines[0].startswith(f"tests/a.yml:3:1: {said}")
+    shop.write("pytest.ini", "[pytest]\nagenteval_databases = shop = sqlite:///x.db\n")
+    assert shop.check()[1][0].startswith(f"tests/a.yml:3:1: {said}")
+    shop.write("conftest.py", "def agenteval_databases(): pass\n")
+    assert shop.check()[0] == 0
+
+
+def test_sql_that_cannot_be_read_has_its_place(shop: Project) -> None:
+    shop.write("tests/a.yml", "prompt: x\nsql: |\n  SELECT id\n  FORM orders x y\n")
+    code, lines = shop.check()
+    assert code == 1
+    assert lines[0].startswith('tests/a.yml:4:8: sql cannot be read: syntax error at or near "orders"')

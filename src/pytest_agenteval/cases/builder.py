@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pytest_agenteval.cases import field_readers as values
@@ -16,7 +16,16 @@ from pytest_agenteval.cases.fields import ADDED, KEYS, MERGED, OUTCOMES, TURN_KE
 from pytest_agenteval.cases.hashing import ask_hash, case_hash
 from pytest_agenteval.cases.misnamed import missing_prompt
 from pytest_agenteval.cases.model import Budget, Case, ParsedCheck, Turn
-from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, found, place_of, read_text
+from pytest_agenteval.cases.yaml_reader import (
+    MappingEntry,
+    Node,
+    Reader,
+    found,
+    is_blank,
+    place_of,
+    read_text,
+)
+from pytest_agenteval.databases.sql_syntax import SqlFault, sql_fault
 from pytest_agenteval.support.faults import Fault
 from pytest_agenteval.support.text import counted, did_you_mean
 
@@ -43,7 +52,7 @@ class SuiteRules:
     ``databases`` are the configured names (``None``: a fixture defines them, not known yet);
     ``marks`` the registered marks, which no tag may be called. ``speaks``: the project mentions this plugin
     (``discovery.ClaimRules``), so that a key of other programs' data is a slip.
-    ``hint`` is what is added where a database is not known.
+    ``hint`` is what is added where a database is not known; ``dialects`` the SQL that databases speak.
     """
 
     checks: CheckParser
@@ -53,6 +62,7 @@ class SuiteRules:
     strict: bool = False
     speaks: bool = True
     hint: str = ""
+    dialects: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +143,8 @@ class CaseBuilder:
                 line = other.key.start_mark.line + 1
                 reader.error(entry.key, f"expected and {other.key.value} (line {line}): keep one of them")
             fields["expected"] = expected_table(reader, entry.value)
-        if (entry := self._entry("expected_response")) is not None:
+        # Lightdash says to leave it blank where a person is to look at the answer
+        if (entry := self._entry("expected_response")) is not None and not is_blank(entry.value):
             fields["expected_response"] = self._facts(entry.value)
         return fields
 
@@ -171,9 +182,11 @@ class CaseBuilder:
         self._raw_checks.append(number)
         return Turn(
             say=self._filled(say, values.text(reader, say, "say")) or "",
-            sql=self._filled_all(sql.value, values.texts(reader, sql.value, "sql")) if sql else (),
+            sql=self._statements(sql.value) if sql else (),
             expected=expected_table(reader, expected.value) if expected else None,
-            expected_response=self._facts(response.value) if response else (),
+            expected_response=self._facts(response.value)
+            if response and not is_blank(response.value)
+            else (),
             assertions=self._checks(entries.get("assertions"), entries.get("expect"), of_turn=True),
         )
 
@@ -183,12 +196,33 @@ class CaseBuilder:
             line = entry.key.start_mark.line + 1
             reader.error(file.key, f"sql_file and sql (line {line}): keep one of them")
         if entry is not None:
-            return self._filled_all(entry.value, values.texts(reader, entry.value, "sql"))
+            return self._statements(entry.value)
         if file is None:
             return ()
         written = values.names(reader, file.value, "sql_file")
         read = [self._sql_of(file.value, name) for name in written]
         return self._filled_all(file.value, tuple(sql for sql in read if sql))
+
+    def _statements(self, node: Node) -> tuple[str, ...]:
+        """The statements of an ``sql`` key, each looked at by a parser where one knows its SQL."""
+        if node.id == "sequence" and not node.value:
+            self._reader.error(node, "sql is empty")
+        parts = node.value if node.id == "sequence" else [node]
+        read = [(part, values.text(self._reader, part, "sql")) for part in parts]
+        filled = [(part, self._filled(part, text) or "") for part, text in read if text is not None]
+        for part, sql in filled:
+            if sql and (fault := sql_fault(sql, self._dialect())) is not None:
+                self._reader.error(
+                    self._reader.place_in(part, fault.line, fault.column), f"sql {_said(fault)}"
+                )
+        return tuple(sql for _, sql in filled)
+
+    def _dialect(self) -> str | None:
+        """The SQL of the case's database, where it is known."""
+        known, entry = self._rules.dialects, self._entry("database")
+        if entry is None:
+            return next(iter(known.values())) if len(self._rules.databases or ()) == 1 and known else None
+        return known.get(entry.value.value) if entry.value.id == "scalar" else None
 
     def _sql_of(self, node: Node, name: str) -> str | None:
         path = self._reader.path.parent / name
@@ -201,6 +235,8 @@ class CaseBuilder:
             self._reader.error(node, f"sql_file: {name}:{problem.line}:{problem.column}: {problem.text}")
         elif not text.strip():
             self._reader.error(node, f"sql_file: {name} is empty")
+        elif "${" not in text and (fault := sql_fault(text, self._dialect())) is not None:
+            self._reader.error(node, f"sql_file: {name}:{fault.line}:{fault.column}: sql {_said(fault)}")
         return text
 
     def _texts_of_vars(self) -> dict[str, str] | None:
@@ -216,7 +252,15 @@ class CaseBuilder:
 
     def _filled(self, node: Node, text: str | None) -> str | None:
         """Return ``text`` with ``${name}`` replaced; ``$${name}`` stays as ``${name}``."""
-        if text is None or self._variables is None or "${" not in text:
+        if text is None or "${" not in text:
+            return text
+        if self._variables is None:
+            if (used := _VARIABLE.search(text)) and not used[1]:
+                self._reader.warn(
+                    node,
+                    f"{used[0]} stays as it is: the case has no vars; "
+                    f"where it is meant, write $${{{used[2]}}} and vars: {{}}",
+                )
             return text
         known = self._variables
 
@@ -378,6 +422,11 @@ class CaseBuilder:
 
     def _hashed(self, case: Case) -> Case:
         return replace(case, case_hash=case_hash(case, self._raw_checks), ask_hash=ask_hash(case))
+
+
+def _said(fault: SqlFault) -> str:
+    """``holds no statement``, or ``cannot be read: syntax error at or near "x"``."""
+    return fault.text if fault.text.startswith("holds") else f"cannot be read: {fault.text}"
 
 
 def _union(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

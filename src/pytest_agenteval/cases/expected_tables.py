@@ -50,6 +50,9 @@ TYPES = (*_INTEGERS, *_DECIMALS, *_FLOATS, *_TEXTS, "BOOLEAN", "BOOL", "DATE", "
 """SQL types that ``types`` may name (``DECIMAL(10,2)`` and ``INTEGER[]`` too)."""
 
 
+NO_COLUMNS = "a row without columns fits any answer; no rows at all are written []"
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A value and, for a scalar, how it is written."""
@@ -116,7 +119,10 @@ def _base(name: str) -> str:
     return "LIST" if name.endswith("[]") else re.sub(r"\s*\(.*\)", "", name).strip().upper()
 
 
-def _cell(reader: Reader, node: Node) -> Cell:
+def _cell(reader: Reader, node: Node, declared: tuple[str, Node] | None) -> Cell:
+    """A value; where its type is declared, how it is written counts, whatever YAML makes of it."""
+    if declared is not None and node.id == "scalar" and _base(declared[0]) not in _AS_THEY_ARE:
+        return Cell(None if node.tag.endswith(":null") else node.value, node.value, node)
     return Cell(reader.plain(node), node.value if node.id == "scalar" else None, node)
 
 
@@ -127,7 +133,11 @@ def _from_maps(reader: Reader, node: Node, types: Mapping[str, tuple[str, Node]]
             text = "expected: a row must be a mapping of columns to values"
             reader.error(row, f"{text} (or give columns and rows), found {found(row)}")
             continue
-        rows.append({name: _cell(reader, entry.value) for name, entry in reader.entries(row).items()})
+        if not row.value:
+            reader.error(row, f"expected: {NO_COLUMNS}")
+        rows.append(
+            {name: _cell(reader, entry.value, types.get(name)) for name, entry in reader.entries(row).items()}
+        )
     names = list(dict.fromkeys(name for row in rows for name in row))
     empty = Cell(None, None, node)
     columns = [[row.get(name, empty) for row in rows] for name in names]
@@ -141,6 +151,9 @@ def _from_lists(
         reader.error(columns, f"expected: columns must be a list of names, found {found(columns)}")
         return None
     names = [entry.value for entry in columns.value]
+    if not names and rows.value:
+        reader.error(rows.value[0], f"expected: {NO_COLUMNS}")
+        return None
     kept: list[list[Cell]] = []
     for row in rows.value:
         if row.id == "mapping":
@@ -149,13 +162,16 @@ def _from_lists(
                 if name not in names:
                     reader.error(entry.key, f"expected: unknown column {name!r}{did_you_mean(name, names)}")
             empty = Cell(None, None, row)
-            kept.append([_cell(reader, entries[n].value) if n in entries else empty for n in names])
+            kept.append(
+                [_cell(reader, entries[n].value, types.get(n)) if n in entries else empty for n in names]
+            )
         elif row.id != "sequence":
             reader.error(row, f"expected: a row must be a list of values, found {found(row)}")
         elif len(row.value) != len(names):
             reader.error(row, f"expected: a row of {len(row.value)} values for {len(names)} columns")
         else:
-            kept.append([_cell(reader, value) for value in row.value])
+            pairs = zip(names, row.value, strict=True)
+            kept.append([_cell(reader, value, types.get(name)) for name, value in pairs])
     cells = [[row[i] for row in kept] for i in range(len(names))]
     return _table(reader, names, cells, types, _yaml_type, len(kept))
 

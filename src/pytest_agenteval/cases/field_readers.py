@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_agenteval.cases.model import Budget, Mark, PassRule, Xfail
+from pytest_agenteval.cases.syntax_hints import in_quotes
 from pytest_agenteval.cases.yaml_reader import Node, Reader, found, surprise, typed_as
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.types import MODEL
@@ -27,14 +28,35 @@ _TAG = re.compile(r"[^\W_][\w.:+/-]*")
 def text(reader: Reader, node: Node, key: str) -> str | None:
     """Return a sentence: not empty, not something YAML types otherwise."""
     if node.id != "scalar":
-        reader.error(node, f"{key}: expected text, found {found(node)}")
+        reader.error(node, f"{key}: expected text, found {found(node)}{_quoting(reader, node)}")
     elif not node.value.strip() or node.tag.endswith(":null"):
-        reader.error(node, f"{key} is empty")
+        reader.error(node, f"{key} is empty{_emptied(reader, node)}")
     elif node.tag != _STR:
         reader.error(node, f'{key}: {node.value} is {typed_as(node)} in YAML; quote it: "{node.value}"')
     else:
+        if key in _SENTENCES and (comment := reader.comment_behind(node)):
+            reader.warn(
+                node, f"{key} ends where the comment {comment!r} begins; quote the text if it goes on"
+            )
         return str(node.value)
     return None
+
+
+_SENTENCES = ("prompt", "question", "say", "sql", "context", "expected_response", "variants")
+
+
+def _quoting(reader: Reader, node: Node) -> str:
+    """How a text is written that begins like a list or a map."""
+    written = reader.written(node)
+    return f"; quote it: {in_quotes(written)}" if written else ""
+
+
+def _emptied(reader: Reader, node: Node) -> str:
+    """Why a text is empty that somebody wrote."""
+    if node.style in ("|", ">"):
+        return f": the text below {node.style} must be indented further than the key"
+    comment = reader.comment_behind(node)
+    return f": a comment begins at {comment!r}; quote the text" if comment else ""
 
 
 def name(reader: Reader, node: Node, key: str) -> str | None:
@@ -94,12 +116,12 @@ def tag(reader: Reader, node: Node, key: str) -> str | None:
 
 
 def models(reader: Reader, node: Node, key: str) -> tuple[str, ...] | None:
-    """Return a list of ``provider:model``."""
-    if node.id != "sequence":
+    """Read a list of ``provider:model``, or one of them."""
+    if node.id == "mapping":
         reader.error(node, f"{key}: expected a list, found {found(node)}")
         return None
     words = []
-    for entry in node.value:
+    for entry in node.value if node.id == "sequence" else [node]:
         word = name(reader, entry, key)
         if word is not None and not MODEL.fullmatch(word):
             reader.error(entry, f"{key}: {word!r} is not provider:model, for example openai:gpt-4.1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,6 +63,7 @@ def load_cases(
     parse_comparison: ParseComparison | None = None,
     root: Path | None = None,
     hint: str = "",
+    dialects: Mapping[str, str] | None = None,
 ) -> LoadedFile:
     """Return the cases of one file.
 
@@ -71,8 +72,8 @@ def load_cases(
     faults of one that was not named end with the reason. ``strict`` is ``--agent-strict``;
     ``databases`` the configured names, ``None`` where a fixture defines them; ``marks`` the registered
     marks; ``root`` the project's folder, where a dataset's policy lies (default: the folder above
-    ``datasets``); ``hint`` what is added where a database is not known. Raises ``OSError`` for an
-    unreadable file.
+    ``datasets``); ``hint`` what is added where a database is not known; ``dialects`` the SQL that
+    databases speak, by name (sqlglot's words). Raises ``OSError`` for an unreadable file.
     """
     rules = SuiteRules(
         checks=checks,
@@ -82,6 +83,7 @@ def load_cases(
         strict=strict,
         speaks=claim.speaks,
         hint=hint,
+        dialects=dialects or {},
     )
     loaded = _load(path, rules, claim, root)
     if not claim.why:
@@ -101,7 +103,7 @@ def _load(path: Path, rules: SuiteRules, claim: FileClaim, root: Path | None) ->
         return LoadedFile(ours=False)
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
-    reader = Reader(path)
+    reader = Reader(path, lines=text.splitlines())
     if claim.kind == "dataset":
         from pytest_agenteval.cases.dataset_cases import dataset_cases
 
@@ -231,4 +233,6 @@ def _refuse_twins(reader: Reader, cases: list[Case]) -> None:
         if case.name != twin.name:
             names = f"{twin.name!r} on line {twin.line} and {case.name!r}"
             text = f"two cases have the id {case.id!r}: {names}; give one an id of its own"
+        elif case.prompt != twin.prompt and " ".join(case.prompt.split()).startswith(case.name):
+            text += "; their prompts begin alike: give each a name"
         reader.report(Problem(case.path, case.line, case.column, text))

@@ -8,11 +8,12 @@ number, merge keys are resolved, and what YAML 1.1 surprises with is reported (`
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_agenteval.cases.syntax_hints import syntax_hint
+from pytest_agenteval.cases.syntax_hints import in_quotes, syntax_hint
 from pytest_agenteval.errors import Problem
 from pytest_agenteval.support.text import cut
 
@@ -40,15 +41,66 @@ class MappingEntry:
     value: Node
 
 
+class Spot(NamedTuple):
+    """A line and a column, from 0, as marks have them."""
+
+    line: int
+    column: int
+
+
 @dataclass(slots=True)
 class Reader:
-    """Reads the nodes of one file; what is wrong is collected in ``problems``, never raised."""
+    """Reads the nodes of one file; what is wrong is collected in ``problems``, never raised.
+
+    ``lines`` are those of the file where hints are to show what stands there.
+    """
 
     path: Path
     problems: list[Problem] = field(default_factory=list)
     errors: int = 0
+    lines: Sequence[str] = ()
     _values: int = 0
     _warned: set[tuple[int, int]] = field(default_factory=set)
+
+    def written(self, node: Node) -> str:
+        """Return a node as it stands in the file; '' where it takes several lines, or nobody knows them."""
+        start, end = node.start_mark, node.end_mark
+        known = start.line == end.line and start.line < len(self.lines)
+        return self.lines[start.line][start.column : end.column] if known else ""
+
+    def comment_behind(self, node: Node) -> str:
+        """Return the comment that ends a plain text on its line; '' where there is none."""
+        if node.id != "scalar" or node.style or node.end_mark.line >= len(self.lines):
+            return ""
+        behind = self.lines[node.end_mark.line][node.end_mark.column :]
+        return behind.strip() if re.match(r"\s+#", behind) else ""
+
+    def place_in(self, node: Node, line: int, column: int) -> Node | Spot:
+        """Return where a line and column (from 1) of a text stand in the file; or the text's own place."""
+        first = node.start_mark.line + (node.style == "|")
+        texts = node.value.splitlines()
+        index = first + line - 1
+        if node.style not in (None, "", "'", '"', "|") or line > len(texts) or index >= len(self.lines):
+            return node
+        offset = self.lines[index].find(texts[line - 1])
+        return Spot(index, offset + column - 1) if offset >= 0 else node
+
+    def refuse_odd_keys(self, node: Node, key: str) -> None:
+        """Report mappings whose key is a list or a mapping: ``{{ prompt }}`` without quotes is one.
+
+        ``key`` is what the message calls the value, until a key inside it is nearer.
+        """
+        if node.id == "sequence":
+            for entry in node.value:
+                self.refuse_odd_keys(entry, key)
+        elif node.id == "mapping":
+            for name, value in node.value:
+                if name.id == "scalar":
+                    self.refuse_odd_keys(value, name.value)
+                    continue
+                written = self.written(node)
+                self.error(node, f"{key}: {written} needs quotes: {in_quotes(written)}" if written else
+                           f"{key}: a key must be text, found a list or a mapping")  # fmt: skip
 
     def error(self, place: Node, text: str) -> None:
         """Report an error at a node or a mark."""
@@ -137,6 +189,11 @@ class Reader:
     def _refuse_tag(self, node: Node) -> None:
         shown = node.tag.replace(_SAFE, "!!")
         self.error(node, f"the tag {shown} is not allowed; only plain YAML values are")
+
+
+def is_blank(node: Node) -> bool:
+    """Return whether nothing stands behind a key; ``''`` is something."""
+    return bool(node.id == "scalar" and node.tag == f"{_SAFE}null" and not node.value)
 
 
 def place_of(node: Node) -> tuple[int, int]:

@@ -32,7 +32,7 @@ Phrases = Annotated[
 ]
 """Like ``Texts``, blanks kept: they are looked for as they are written."""
 
-Columns = dict[Text, Texts]
+Columns = Annotated[dict[Text, Texts], Field(min_length=1)]
 """``{table: [columns]}``."""
 
 

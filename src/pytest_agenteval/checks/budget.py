@@ -14,6 +14,7 @@ from pytest_agenteval.checks.usage import LIMITS, judge_use
 from pytest_agenteval.types import CheckResult, Evidence
 
 Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class BudgetCheck(Check):
@@ -21,8 +22,8 @@ class BudgetCheck(Check):
 
     type: Literal["budget"] = "budget"
     tokens: Count | None = Field(default=None, description="tokens in and out")
-    cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="USD")
-    duration_ms: Annotated[float, Field(ge=0)] | None = Field(default=None, description="milliseconds")
+    cost: Amount | None = Field(default=None, description="USD")
+    duration_ms: Amount | None = Field(default=None, description="milliseconds")
     tool_calls: Count | None = Field(default=None, description="calls of any tool")
     sql_queries: Count | None = Field(default=None, description="statements executed")
 

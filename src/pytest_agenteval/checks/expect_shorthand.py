@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from pytest_agenteval.support.faults import Fault
 from pytest_agenteval.support.text import did_you_mean
 
 Path = tuple[str | int, ...]
+_SLASHED = re.compile(r"/(.+)/[a-z]*")
+"""A regular expression as JavaScript, and so Tent, writes it."""
 
 
 def _each(kind: str, field: str, value: Any) -> list[Any]:
@@ -43,6 +46,9 @@ _WORDS: Mapping[str, Callable[[Any], list[Any]]] = {
     "python": _one("python", "call"),
 }
 
+SHORT = {"tool_call": "called", "no_tool_call": "not_called"} | {word: word for word in _WORDS}
+"""Type of a check -> its key in ``expect``."""
+
 EXPECT_KEYS = (*_WORDS, "outcome")
 """Every key ``expect`` may have."""
 
@@ -75,6 +81,9 @@ def _expand_map(raw: Mapping[Any, Any], at: Path) -> tuple[list[tuple[Path, Any]
         if key in _WORDS:
             built = _WORDS[key](value)
             entries += [((*at, key), check) for check in built]
+            if key == "text" and isinstance(value, str) and (slashed := _SLASHED.fullmatch(value)):
+                text = f"text {value!r} is looked for as it is; a pattern is written pattern: {slashed[1]}"
+                faults.append(Fault((*at, key), text, "warning"))
             if not built:
                 faults.append(Fault((*at, str(key)), f"{key} in expect is empty: it would check nothing"))
         elif key != "outcome":

@@ -31,7 +31,7 @@ class PythonCheck(Check):
         description="`pkg.mod:fn`, rootdir first on sys.path; returns a bool, a score 0..1, "
         "or None (an assertion raised in it fails the check)"
     )
-    min_score: Annotated[float, Field(ge=0, le=1)] = Field(default=0.5, description="score that passes")
+    min_score: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="score that passes")
 
     def prepare(self, services: Services) -> None:
         """Find the function. Raises ``CheckFailed`` when it is not there."""

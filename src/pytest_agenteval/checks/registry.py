@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_agenteval.checks.expect_shorthand import expand
+from pytest_agenteval.checks.expect_shorthand import SHORT, expand
 from pytest_agenteval.support.faults import Fault, faults_of
 from pytest_agenteval.support.text import did_you_mean
 
@@ -95,7 +95,14 @@ class Registry:
         if not isinstance(raw, Mapping):
             return [Fault((), f"a check is a mapping with a 'type', found {raw!r}")]
         if "type" not in raw:
-            return [Fault((), f"missing field 'type'; known: {', '.join(self.types)}")]
+            short = next((key for key in raw if key in self.types), None)
+            hint = f"; did you mean {{type: {short}, ...}}" if short else ""
+            hint += (
+                f", or beside assertions expect: {{{SHORT[short]}: ...}}?"
+                if short in SHORT
+                else "?" * bool(short)
+            )
+            return [Fault((), f"missing field 'type'{hint or '; known: ' + ', '.join(self.types)}")]
         word = raw["type"]
         if not isinstance(word, str) or word not in self.types:
             self.complete()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -10,7 +11,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pytest_agenteval.checks.base import Check, Text, Texts, ordered_bounds, refuse_both, require_one
+from pytest_agenteval.checks.base import (
+    Check,
+    Text,
+    Texts,
+    ordered_bounds,
+    refuse_both,
+    require_one,
+)
 from pytest_agenteval.support.column_names import find_name
 from pytest_agenteval.support.scalars import is_null
 from pytest_agenteval.support.text import did_you_mean
@@ -23,6 +31,8 @@ NO_DATA = "no data returned"
 def _bound(value: Any) -> Any:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | dt.date)):
         raise ValueError("should be a number or a date")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no bound: it would check nothing")
     return value
 
 
@@ -48,7 +58,7 @@ class ValueCheck(Check):
     min: Bound = Field(default=None, description="lower bound, allowed itself; a number or a date")
     max: Bound = Field(default=None, description="upper bound, allowed itself; a number or a date")
     approx: float | None = Field(default=None, description="a number to be near to")
-    rtol: Annotated[float, Field(ge=0)] = Field(
+    rtol: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=0.01, description="how near `approx` means, as a share of it"
     )
 

@@ -36,6 +36,15 @@ class TextCheck(Check):
             re.compile(value or "")
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from None
+        if value and all(found(value, text, 0) for text in ("", "a", "\0\n")):
+            raise ValueError(f"{value!r} matches every text: it would check nothing")
+        return value
+
+    @field_validator("contains", "contains_any")
+    @classmethod
+    def _is_no_blank(cls, value: Phrases | None) -> Phrases | None:
+        if value is not None and not all(entry.strip() for entry in value):
+            raise ValueError("a blank stands in nearly every text: it would check nothing")
         return value
 
     @model_validator(mode="after")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.cli.check_lints import lint_problems
 from pytest_agenteval.cli.output import refuse
 from pytest_agenteval.config.location import ProjectLocation, conftest_speaks, find_place
-from pytest_agenteval.errors import AgentEvalError, Problem, SettingsError, VariableMissing
+from pytest_agenteval.databases.sources import dialects_of
+from pytest_agenteval.errors import AgentEvalError, DatabaseError, Problem, SettingsError, VariableMissing
 from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import counted
 from pytest_agenteval.types import NAO_KINDS
@@ -87,7 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
         findings.add(list(_unusable(place, findings.cases, skip_needed=arguments.references)))
         findings.add(list(_target(place)))
         findings.add(lint_problems(place, findings.cases, arguments))
-        if arguments.references:
+        if not arguments.references:  # else the statements are run, and the databases say it
+            findings.add(list(_refused(place, findings.cases)))
+        else:
             from pytest_agenteval.cli.check_references import run_references
 
             run_references(place, findings, arguments)
@@ -109,6 +112,7 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
     checks = place.registry()
     own = conftest_speaks(place.root, r"\bagenteval_databases\b")
     databases = None if own else (*place.project.databases, *dict(place.settings.databases))
+    dialects = {} if own else dialects_of(place.project.usable_urls(dict(place.settings.databases))[0])
     where = [path.resolve() for path in paths] or list(place.testpaths)
     for path, claim in find(where, place.claims):
         from pytest_agenteval.cases.loader import load_cases
@@ -120,6 +124,7 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
             strict=strict,
             databases=databases,
             root=place.home,
+            dialects=dialects,
         )
         if loaded.ours:
             findings.files += 1
@@ -131,6 +136,27 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
         findings.add([Problem(path, 1, 1, text, "warning")])
     findings.add(_exposed(place, findings.cases))
     return findings
+
+
+def _refused(place: ProjectLocation, cases: Sequence[Case]) -> Iterator[Problem]:
+    """References that are not one reading SELECT, which no database would be asked to run."""
+    from pytest_agenteval.databases.select_only import require_one_select, require_one_select_duckdb
+
+    if conftest_speaks(place.root, r"\bagenteval_databases\b"):
+        return
+    dialects = dialects_of(place.project.usable_urls(dict(place.settings.databases))[0])
+    only = next(iter(dialects)) if len(dialects) == 1 else None
+    for case in cases:
+        dialect = dialects.get(case.database or only or "")
+        for sql in case.statements if dialect is not None and not case.skip else ():
+            try:
+                if dialect == "duckdb":
+                    require_one_select_duckdb(sql, "sql")
+                else:
+                    require_one_select(sql, dialect or "", "sql")
+            except DatabaseError as wrong:
+                line, column = case.sql_place or (case.line, case.column)
+                yield Problem(case.path, line, column, str(wrong).partition("\n")[0])
 
 
 def _doubtful(problems: Sequence[Problem], failures: Sequence[str]) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pytest_agenteval.cases import field_readers as values
 from pytest_agenteval.cases.fault_locations import ParseComparison, comparison_faults, locate
+from pytest_agenteval.cases.syntax_hints import in_quotes
 from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, compose, found, place_of, read_text
 from pytest_agenteval.config.connections import Connection, check_type
 from pytest_agenteval.config.env_references import EnvReferences, Secrets
@@ -115,11 +116,12 @@ def find_project(
     if node is None:
         tokens = EnvReferences(path, root, tokens.environ)
         node = _yaml_root(path, tokens)
-    reading = _Reading(Reader(path), tokens, kind, parse_comparison)
+    lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    reading = _Reading(Reader(path, lines=lines), tokens, kind, parse_comparison)
     project = reading.project(node) if node is not None else Project(folder, path, kind)
     if errors := [entry for entry in reading.reader.problems if entry.severity == "error"]:
-        lines = sorted(errors, key=lambda entry: (entry.line, entry.column))
-        raise SettingsError("\n".join(problem.render(root) for problem in lines))
+        in_order = sorted(errors, key=lambda entry: (entry.line, entry.column))
+        raise SettingsError("\n".join(problem.render(root) for problem in in_order))
     return project
 
 
@@ -229,6 +231,7 @@ class _Reading:
     def _lazy_map(self, node: Node, key: str) -> Callable[[], Mapping[str, Any]]:
         if node.id != "mapping":
             self.reader.error(node, f"{key}: expected a mapping, found {found(node)}")
+        self.reader.refuse_odd_keys(node, key)
         return lambda: dict(self._tokens.value(node))
 
     def _lazy_text(self, entry: MappingEntry | None) -> Callable[[], str | None]:
@@ -236,7 +239,9 @@ class _Reading:
             return lambda: None
         node = entry.value
         if node.id != "scalar":
-            self.reader.error(node, f"{entry.key.value}: expected text, found {found(node)}")
+            written = self.reader.written(node)
+            hint = f"; quote it: {in_quotes(written)}" if written else ""
+            self.reader.error(node, f"{entry.key.value}: expected text, found {found(node)}{hint}")
         return lambda: self._tokens.text(node)
 
     def _settings(self, entries: Mapping[str, MappingEntry]) -> dict[str, Any]:
@@ -325,6 +330,8 @@ class _Reading:
         if self._kind == "agenteval" and "url" not in entries and (wrong := check_type(kind)) is not None:
             reader.error(entries["type"].value, f"databases: {wrong}")
         fields = {key: part.value for key, part in entries.items()}
+        for key, value in fields.items():
+            reader.refuse_odd_keys(value, key)
 
         def read() -> dict[str, Any]:
             return {key: _field(tokens, value) for key, value in fields.items()}

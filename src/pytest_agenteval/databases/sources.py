@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -102,6 +103,12 @@ def _from_url(name: str, url: str, root: Path) -> DatabaseSource:
     if backend == "postgres":
         backend, url = "postgresql", "postgresql" + url[len("postgres") :]
     return DatabaseSource(name, "server", _DIALECTS.get(backend, ""), url_without_secrets(url), url)
+
+
+def dialects_of(urls: Mapping[str, str]) -> dict[str, str]:
+    """Return the SQL of each database, by its URL: sqlglot's name, '' where that has none."""
+    backends = {name: url.partition(":")[0].partition("+")[0].lower() for name, url in urls.items()}
+    return {name: _DIALECTS.get(backend, "") for name, backend in backends.items()}
 
 
 def _query(rest: str) -> str:

@@ -42,6 +42,7 @@ class CaseFiles:
             path,
             checks=self.registry,
             claim=claim,
+            dialects={} if own_databases else context.dialects,
             hint=context.unread(path),
             root=context.home,
             strict=context.settings.strict,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.config.project_folder import claim_rules, unread_note
 from pytest_agenteval.config.settings import Settings
+from pytest_agenteval.databases.sources import dialects_of
 from pytest_agenteval.engine.case_settings import CaseSettings
 from pytest_agenteval.engine.process import Process
 from pytest_agenteval.results.journal.records import PlannedItem
@@ -70,6 +71,11 @@ class RunContext:
     def claims(self) -> ClaimRules:
         """Which files are cases."""
         return claim_rules(self.root, self.settings.files, self.speaks, self.project.path)
+
+    @property
+    def dialects(self) -> Mapping[str, str]:
+        """The SQL that each database speaks, where its URL can be made."""
+        return dialects_of(self.project.usable_urls(dict(self.settings.databases))[0])
 
     def registry(self) -> Registry:
         """Return the checks there are, those of plugins, of the project file and of entry points included."""

@@ -85,6 +85,10 @@ def _words(entry: Any) -> str:
         words = re.findall(r"'([^']*)'", context["expected"])
         near = closest(str(value), words)
         return f"should be one of {', '.join(words)}" + (f", did you mean {near!r}?" if near else "")
+    if kind == "greater_than":
+        return f"should be above {context['gt']:g}"
+    if kind == "finite_number":
+        return "should be a finite number"
     if kind == "greater_than_equal":
         return f"should be {context['ge']:g} or more"
     if kind == "less_than_equal":

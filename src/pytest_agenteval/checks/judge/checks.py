@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, _as_list
 from pytest_agenteval.checks.judge.ask import (
@@ -80,6 +80,13 @@ class FactualityCheck(Check):
     )
     samples: Samples = Field(default=1, description="how often the judge is asked; the majority decides")
 
+    @field_validator("passing")
+    @classmethod
+    def _decides(cls, value: tuple[Letter, ...]) -> tuple[Letter, ...]:
+        if set(value) == set(SCORES):
+            raise ValueError("every letter passes: it would check nothing")
+        return value
+
     def prepare(self, services: Services) -> None:
         """Find the judge. Raises ``JudgeFailed`` saying how to configure one."""
         require_judge(services, self.type)
@@ -144,7 +151,7 @@ class JudgeCheck(Check):
 
     type: Literal["judge"] = "judge"
     rule: Text = Field(description="what must be true of the answer")
-    min_score: Annotated[float, Field(ge=0, le=1)] = Field(default=0.5, description="score that passes")
+    min_score: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="score that passes")
     samples: Samples = Field(default=1, description="how often the judge is asked; the majority decides")
 
     def prepare(self, services: Services) -> None:
