@@ -145,7 +145,7 @@ def test_the_value_an_agent_handed_over():
 
 
 @pytest.mark.parametrize(
-    "value", [None, float("nan"), np.nan, pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN")]
+    "value", [None, float("nan"), np.nan, pd.NaT, pd.NA, np.datetime64("NaT", "us"), Decimal("NaN")]
 )
 def test_every_null_is_null(value):
     assert is_null(value)

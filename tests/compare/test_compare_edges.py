@@ -223,8 +223,8 @@ def test_kinds():
 def test_nulls_and_wrappers():
     assert is_null(np.float64("nan"))
     assert is_null(pd.NA)
-    assert plain(np.datetime64("NaT")) is None
-    assert plain(np.timedelta64("NaT")) is None
+    assert plain(np.datetime64("NaT", "us")) is None
+    assert plain(np.timedelta64("NaT", "us")) is None
     assert plain(np.bool_(True)) is True
     assert plain_form(float("nan")) == "nan"
     assert plain_form(Decimal("Infinity")) == "Infinity"

@@ -127,7 +127,7 @@ def test_keys_that_look_like_pointers_are_escaped():
         (np.str_("x"), "x"),
         (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
         (np.datetime64("2026-01-02T03:04:05.000000006"), "2026-01-02T03:04:05"),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "us"), None),
         (pd.NaT, None),
         (pd.NA, None),
         (pd.Timestamp("2026-01-02"), "2026-01-02T00:00:00"),

@@ -33,8 +33,8 @@ NULLS = [
     Decimal("-sNaN12"),
     pd.NA,
     pd.NaT,
-    np.datetime64("NaT"),
-    np.timedelta64("NaT"),
+    np.datetime64("NaT", "us"),
+    np.timedelta64("NaT", "us"),
 ]
 VALUES = [
     *(0, "", "nan", "NULL", False, Decimal(0), float("inf"), np.float64(1), np.int8(0), [None]),
