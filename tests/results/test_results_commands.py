@@ -19,6 +19,7 @@ from pytest_agenteval.compare import compare
 from pytest_agenteval.results.document.document import from_folder, write_document
 from pytest_agenteval.results.document.load import read_document
 from pytest_agenteval.results.document.overrides import Override, write_override
+from pytest_agenteval.results.document.verdicts import VERDICT_CONTRACT
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import CheckResult, Extraction, ToolCall
@@ -254,7 +255,7 @@ def project(tmp_path, outputs):
         journal.started(planned.nodeid)
         attempt = judged(
             1,
-            "passed" if found.matched else "failed",
+            more.pop("verdict", "passed" if found.matched else "failed"),
             found.message,
             answer=more.pop("answer", None) or answered(tool_calls=calls),
             extraction=extraction,
@@ -377,12 +378,31 @@ def test_what_has_no_answer_or_no_case_keeps_its_verdict(project, capsys, tmp_pa
     assert [entry["stage"] for entry in document["results"]] == ["agent", "agent", "worker"]
 
 
-def test_a_broken_case_file_is_no_reason_to_keep_verdicts(project, capsys, tmp_path):
+def test_a_verdict_whose_case_file_is_broken_is_kept_and_named(project, capsys, tmp_path):
     _, run = project
     path = run(EXPECTED)
     (tmp_path / "tests" / "a.yml").write_text("name: revenue\nprompt: x?\nsqll: SELECT 1\n")
-    assert main(["rescore", str(path)]) == 2
-    assert "tests/a.yml:3:1: unknown key 'sqll', did you mean 'sql'?" in capsys.readouterr().err
+    _, out = rescored(path, capsys)
+    assert "not rescorable: tests/a.yml:3:1: unknown key 'sqll', did you mean 'sql'?, 1 of 1" in out
+
+
+def test_every_verdict_that_flips_is_listed_with_the_rule_that_flipped_it(project, capsys):
+    write, run = project
+    path = run(EXPECTED, CheckResult("data", False, "values differ"), verdict="failed")
+    held = json.loads(path.read_text())
+    assert "verdict_contract" not in held["run"]
+    document, out = rescored(path, capsys)
+    assert document["run"]["verdict_contract"] == VERDICT_CONTRACT == "2"
+    assert "rules 1 -> 2: 1 verdict changed" in out
+    # its case was written by another version: that is looked at first
+    flip = "failed -> passed by the rule case (the case is another one now): match"
+    assert f"  revenue [demo:a] attempt 1: {flip}" in out
+    again, out = rescored(path.parent / "new.json", capsys)
+    assert "rules 2: 0 verdicts changed" in out
+    assert again["cases"]["passed"] == 1
+    write(more="assertions: [{type: text, contains: EUR}]")
+    _, out = rescored(path.parent / "new.json", capsys)
+    assert "passed -> failed by the rule case (the case is another one now): text: 'EUR' is missing" in out
 
 
 def test_what_a_judge_said_is_taken_while_no_judge_is_configured(project, capsys):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_agenteval.cli.merge import new_name
 from pytest_agenteval.cli.output import print_lines, refuse
 from pytest_agenteval.errors import AgentEvalError
+
+if TYPE_CHECKING:
+    from pytest_agenteval.engine.rescore import Rescored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,15 +49,28 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         old = read_document(arguments.file, ended=True)
         output = arguments.output or new_name(arguments.file)
-        with rescored_document(old, arguments.root or arguments.file.parent) as (document, kept):
+        with rescored_document(old, arguments.root or arguments.file.parent) as (document, done):
             write_document(document, output)
         new = read_document(output)
     except (AgentEvalError, OSError) as error:
         return refuse(error)
     print_lines(diff_lines(old, new, diff_documents(old, new), width=width))
+    print_lines(StyledLine(line, "yellow") for line in _flip_lines(done))
     print_lines(
         StyledLine(f"not rescorable: {reason}, {number} of {len(old.rows)}", "yellow")
-        for reason, number in kept
+        for reason, number in done.kept.most_common()
     )
     print_lines([StyledLine(f"results: {output}")])
     return 0
+
+
+def _flip_lines(done: Rescored) -> Iterator[str]:
+    """Yield every verdict that is another one now, with the rule that changed it."""
+    from pytest_agenteval.support.text import counted, one_line
+
+    before, now = done.contracts
+    rules = f"rules {now}" if before == now else f"rules {before} -> {now}"
+    yield f"{rules}: {counted(len(done.flips), 'verdict')} changed"
+    for flip in done.flips:
+        name = f"{flip.row.name} [{flip.row.model}]" if flip.row.model else flip.row.name
+        yield f"  {one_line(f'{name} attempt {flip.row.attempt}: {flip.text}')}"

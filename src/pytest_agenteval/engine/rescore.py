@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.judge import JUDGED
 from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
+from pytest_agenteval.engine.flips import Flip, flip_of
 from pytest_agenteval.results.document.document import Document, from_folder
 from pytest_agenteval.results.document.entries import has_answer, upgraded
 from pytest_agenteval.results.document.load import answer_of, table_of
 from pytest_agenteval.results.document.rows import Row
-from pytest_agenteval.results.document.verdicts import parse_rule
+from pytest_agenteval.results.document.verdicts import VERDICT_CONTRACT, parse_rule
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
 from pytest_agenteval.results.journal.run_folder import RunFolder
@@ -36,9 +37,21 @@ class NotRescorable(Exception):
     """Raised for an entry that cannot be rescored; the reason is reported with a count."""
 
 
+@dataclass(slots=True)
+class Rescored:
+    """What rescoring did: ``kept`` counts by reason what was not judged again, ``flips`` are new verdicts.
+
+    ``contracts`` are the versions of the rules, before and now.
+    """
+
+    contracts: tuple[str, str]
+    kept: Counter[str] = field(default_factory=Counter)
+    flips: list[Flip] = field(default_factory=list)
+
+
 @contextmanager
-def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, list[tuple[str, int]]]]:
-    """Provide the document with every verdict made anew, and why some were kept, with their numbers.
+def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, Rescored]]:
+    """Provide the document with every verdict made anew, and what that did.
 
     It is read from temporary files: write it inside the ``with``. ``place`` lies in the project whose
     cases are used. Raises ``SettingsError`` for a project that cannot be read.
@@ -48,18 +61,20 @@ def rescored_document(old: Document, place: Path) -> Iterator[tuple[Document, li
         rescorer = _Rescorer(_run(place, Path(name)))
         try:
             with Journal(folder, "main") as journal:
-                kept = _judge_all(old, rescorer, journal)
+                done = _judge_all(old, rescorer, journal)
         finally:
             rescorer.run.close()
         started = {"started_at": old.header.get("started_at") or old.header.get("timestamp")}
-        folder.write_run({**old.run, **started, "rescored": len(old.rows) - sum(kept.values())})
-        yield from_folder(folder), kept.most_common()
+        again = {"rescored": len(old.rows) - sum(done.kept.values()), "verdict_contract": VERDICT_CONTRACT}
+        folder.write_run({**old.run, **started, **again})
+        yield from_folder(folder), done
 
 
-def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[str]:
-    kept: Counter[str] = Counter()
-    planned = {nodeid_of(row): row for row in old.rows}
-    journal.planned([rescorer.planned(row, nodeid) for nodeid, row in planned.items()])
+def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Rescored:
+    done = Rescored((str(old.run.get("verdict_contract") or "1"), VERDICT_CONTRACT))
+    rows = {nodeid_of(row): row for row in old.rows}
+    items = {nodeid: rescorer.planned(row, nodeid) for nodeid, row in rows.items()}
+    journal.planned(list(items.values()))
     for row, entry in zip(old.rows, old.entries(), strict=True):
         nodeid = nodeid_of(row)
         journal.started(nodeid)
@@ -67,12 +82,14 @@ def _judge_all(old: Document, rescorer: _Rescorer, journal: Journal) -> Counter[
         try:
             attempt = rescorer.attempt(row, entry)
         except NotRescorable as reason:
-            kept[str(reason)] += 1
+            done.kept[str(reason)] += 1
         else:
             journal.attempt(nodeid, 0, attempt)
+            flip = flip_of(row, entry, attempt, items[nodeid].case_hash)
+            done.flips += [flip] if flip is not None else []
     for skip in old.run.get("skipped") or ():
         journal.skipped(skip["nodeid"], skip["reason"])
-    return kept
+    return done
 
 
 def _with_moment(entry: dict[str, Any], old: Document) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.config.settings import Settings
+from pytest_agenteval.results.document.verdicts import VERDICT_CONTRACT
 
 if TYPE_CHECKING:
     from pytest_agenteval.engine.context import RunContext
@@ -24,6 +25,7 @@ def run_info(context: RunContext, command: Sequence[str]) -> dict[str, Any]:
     return {
         "label": settings.label,
         "plugin_version": __version__,
+        "verdict_contract": VERDICT_CONTRACT,
         "git_sha": git_sha(context.root),
         "command": [context.redactor.text(str(word)) for word in command],
         "target": context.redactor.text(settings.target or f"fixture {settings.fixture}"),

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pytest_agenteval.cases.model import PassRule
 from pytest_agenteval.types import Verdict
 
+VERDICT_CONTRACT = "2"
+"""The version of the rules that verdicts follow; files that do not say it were judged by "1"."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
