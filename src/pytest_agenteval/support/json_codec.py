@@ -49,6 +49,19 @@ def dumps(value: Any) -> str:
     return text
 
 
+def loads_exact(text: str | bytes) -> Any:
+    """Return what JSON text says; a number with more digits than a float holds is a ``Decimal``.
+
+    Raises ``ValueError`` for what is no JSON.
+    """
+    return json.loads(text, parse_float=_exact_number)
+
+
+def _exact_number(text: str) -> float | Decimal:
+    value = float(text)
+    return value if math.isfinite(value) and Decimal(repr(value)) == Decimal(text) else Decimal(text)
+
+
 class NotExact(Exception):
     """A value whose type has no exact form."""
 
