@@ -154,3 +154,7 @@ class JudgeFailed(CheckFailed):
 
 class DatabaseError(AgentEvalError):
     """A database could not be opened or a statement was refused, timed out or gave too many rows."""
+
+
+class QueryLimitReached(DatabaseError):
+    """A query was ended at its limit of time or rows: a fault of the limits, not of the statement."""

@@ -183,7 +183,8 @@ class Extraction:
 
     ``table`` is ``None`` when the agent gave no data (``no data returned``: it fails, it is never an
     empty table). ``source`` is one of ``given``, ``matched``, ``only query``, ``query``, ``json``,
-    ``none``; ``query`` is the statement that gave the table, where there was one.
+    ``re-run``, ``none``; ``query`` is the statement that gave the table, where there was one. ``note``
+    says more where there is no table.
     """
 
     table: Table | None
@@ -191,6 +192,7 @@ class Extraction:
     query: str | None = None
     usage: Usage | None = None
     cost: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class PlainSteps:
     def reference(self, sql: str) -> Reference:
         return Reference(THREE, sql)
 
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+    def extract(self, answer: Answer, references: Sequence[Reference]) -> Extraction:
         return Extraction(THREE, "matched")
 
     def statements(self, answer: Answer) -> Sequence[Statement]:
@@ -226,8 +226,8 @@ def test_no_data_is_right_where_there_is_none(run):
 def test_turns_with_references_have_tables_of_their_own(run):
     seen: list[Any] = []
 
-    def extract(answer: Answer, names: Any) -> Extraction:
-        seen.append((answer.text, names))
+    def extract(answer: Answer, references: Any) -> Extraction:
+        seen.append((answer.text, [reference.table.names for reference in references]))
         return Extraction(THREE, "matched")
 
     parts = (Answer("three"), Answer("as I said"))

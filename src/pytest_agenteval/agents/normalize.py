@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.support.result_shapes import failure_of
 from pytest_agenteval.support.scalars import clean_text, plain_tree, safe_str
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Column, Table
@@ -182,13 +183,15 @@ def tool_call(call: Any, place: str = "the agent") -> ToolCall:
             f"{place} returned a tool call that is {_named(call)}; "
             "allowed: a ToolCall, or a dict with name, args, result"
         )
-    failed = call.status == "error" or call.error is not None
+    result = _result(call.result, place)
+    error = failure_of(result) if call.error is None else call.error
+    failed = call.status == "error" or error is not None
     return ToolCall(
         name=safe_str(call.name),
         args=plain_tree(call.args),
-        result=_result(call.result, place),
+        result=result,
         id=None if call.id is None else safe_str(call.id),
-        error=None if call.error is None else safe_str(call.error),
+        error=None if error is None else safe_str(error),
         status="error" if failed else "ok",
         asked=bool(call.asked),
         approved=None if call.approved is None else bool(call.approved),

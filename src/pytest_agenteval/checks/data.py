@@ -65,8 +65,9 @@ def _compare(reference: Reference, evidence: Evidence, options: ComparisonOption
     except Exception as error:
         raise ComparisonFailed(f"the comparison broke: {type(error).__name__}: {error}") from error
     if evidence.table is None and comparison.diagnosis is not None:
-        reported = [comparison.diagnosis.sentence, *misses(evidence)]
-        return replace(comparison, diagnosis=replace(comparison.diagnosis, sentence="; ".join(reported)))
+        note = evidence.extraction.note if evidence.extraction is not None else ""
+        told = [comparison.diagnosis.sentence, *misses(evidence), *([note] if note else [])]
+        return replace(comparison, diagnosis=replace(comparison.diagnosis, sentence="; ".join(told)))
     counts = comparison.counts
     # with other counts the order is not what a reader looks for
     if comparison.matched or options.ordered or counts.expected != counts.actual:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.errors import DatabaseError, QueryLimitReached
 
 
 class QueryTimer:
@@ -45,15 +45,15 @@ def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[
 
 
 def too_slow(where: str, seconds: float) -> DatabaseError:
-    """Return the query was ended after ``seconds``."""
-    return DatabaseError(
+    """The query was ended after ``seconds``."""
+    return QueryLimitReached(
         f"{where}: ended after {seconds:g} s; make the query faster or raise agenteval_sql_timeout"
     )
 
 
 def too_many(where: str, limit: int) -> DatabaseError:
-    """Return the query gave more rows than allowed."""
-    return DatabaseError(
+    """The query gave more rows than allowed."""
+    return QueryLimitReached(
         f"{where}: more than {limit:,} rows; aggregate, add a LIMIT, or raise agenteval_sql_max_rows"
     )
 

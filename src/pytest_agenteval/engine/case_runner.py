@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.runner import prepare_checks
 from pytest_agenteval.engine.evaluate import evaluate, references_of
-from pytest_agenteval.engine.evidence import used_by
+from pytest_agenteval.engine.evidence import column_names, used_by
 from pytest_agenteval.errors import (
     AgentEvalError,
     AgentFailed,
@@ -21,6 +21,7 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
+from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
     NAO_KINDS,
     Answer,
@@ -275,13 +276,14 @@ class CaseRunner:
         """Whether the order of the rows matters to this case."""
         return bool(self.comparison.get("ordered"))
 
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
-        """Return the agent's table; ``accepted`` holds the column names of each reference.
+    def extract(self, answer: Answer, references: Sequence[Reference]) -> Extraction:
+        """The agent's table; of the accepted ``references`` it is told the column names, never a value.
 
         With several references the one whose columns an answered table has decides; without any, a
         table is looked for but no model is asked. Raises ``ExtractionFailed``.
         """
         mode = self.context.settings.extract
+        accepted = column_names(references)
         if len({tuple(names) for names in accepted}) > 1:
             for names in accepted:
                 with suppress(ExtractionFailed):
@@ -292,7 +294,7 @@ class CaseRunner:
             with suppress(ExtractionFailed):
                 return self._extract(answer, None, "auto", None)
             return Extraction(None, "none")
-        return self._extract(answer, accepted[0], mode, self.extraction_model)
+        return self._extract(answer, accepted[0], mode, self.extraction_model, references)
 
     @property
     def extraction_model(self) -> ChatModel | None:
@@ -307,7 +309,12 @@ class CaseRunner:
         return self.run.model(self.model) if reachable else None
 
     def _extract(
-        self, answer: Answer, names: Sequence[str] | None, mode: str, model: ChatModel | None
+        self,
+        answer: Answer,
+        names: Sequence[str] | None,
+        mode: str,
+        model: ChatModel | None,
+        references: Sequence[Reference] = (),
     ) -> Extraction:
         from pytest_agenteval.extraction.model_extraction import ExtractionLimits
         from pytest_agenteval.extraction.steps import extract
@@ -324,9 +331,33 @@ class CaseRunner:
             expected_columns=names,
             question=self.case.prompt,
             sql_tools=settings.sql_tools,
-            model=model,
             aliases=self.comparison.get("column_aliases"),
+            model=model,
             limits=limits,
+            rerun=self._rerun if settings.rerun and self._has_database else None,
+            fits=lambda table: self._fits(table, references),
+        )
+
+    @property
+    def _has_database(self) -> bool:
+        """Whether there is a database of the case that the agent's statement may be run on."""
+        try:
+            return self.database is not None
+        except DatabaseError:
+            return False
+
+    def _rerun(self, sql: str) -> Table:
+        """The table of the agent's statement on the snapshot, under the guard and limits of references."""
+        return self.database.query(sql)
+
+    def _fits(self, table: Table, references: Sequence[Reference]) -> bool:
+        """Whether a table passes the comparison with one of the references."""
+        from pytest_agenteval.compare import compare, parse_options
+
+        options = parse_options(self.comparison)
+        return any(
+            compare(reference.table, table, options.with_order(reference.order_by)).matched
+            for reference in references
         )
 
     @cached_property

@@ -54,8 +54,8 @@ class CaseSteps(Services, Protocol):
     def reference(self, sql: str, /) -> Reference:
         """Return the table of a reference. Raises ``ReferenceFailed``."""
 
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]], /) -> Extraction:
-        """Return the agent's table; ``accepted`` holds the column names of each reference.
+    def extract(self, answer: Answer, references: Sequence[Reference], /) -> Extraction:
+        """The agent's table; of the accepted ``references`` it is told the column names, never a value.
 
         Raises ``ExtractionFailed``.
         """

@@ -206,7 +206,7 @@ def _judge(
         result = CheckResult("leak", False, leaked, reason="leak")
         return _verdict(draft, [result])
     draft.stage = "extraction"
-    extraction = steps.extract(answer, column_names(references))
+    extraction = steps.extract(answer, references)
     draft.facts["extraction"] = extraction
     turns = turn_evidence(steps, answer, of_turns)
     evidence = evidence_of(steps, answer, extraction, references, turns)

@@ -47,7 +47,7 @@ def turn_evidence(
             )
     evidences = []
     for turn, part, references in zip(turns, parts, of_turns, strict=False):
-        extraction = steps.extract(part, column_names(references))
+        extraction = steps.extract(part, references)
         evidences.append(
             TurnEvidence(turn.say, part.text, part.tool_calls, extraction.table, references, extraction)
         )

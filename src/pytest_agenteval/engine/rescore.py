@@ -262,7 +262,7 @@ class SavedCase(CaseRunner):
         keys = outermost_order_by(sql, None) if self.ordered else ()
         return Reference(table, sql, tuple(keys or ()))
 
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+    def extract(self, answer: Answer, references: Sequence[Reference]) -> Extraction:
         """Return the table that a model's query gave as it was; any other is looked for again."""
         extraction = self._entry.get("extraction")
         table = table_of(self._entry["details"], "actual_table")
@@ -273,7 +273,7 @@ class SavedCase(CaseRunner):
             and (extraction is None or source in ("query", "json"))
         ):
             return Extraction(table, source, extraction["query"] if extraction else None)
-        return super().extract(answer, accepted)
+        return super().extract(answer, references)
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Keep what was judged."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_agenteval.table import Column, Table
+from pytest_agenteval.support.result_shapes import ResultShape, read_result
+from pytest_agenteval.support.statement_names import column_names_of
+from pytest_agenteval.table import Table
 from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, Statement, ToolCall, UnreadCall
 
 METRIC_TOOLS = ("query_metrics",)
@@ -16,7 +19,6 @@ METRIC_TOOLS = ("query_metrics",)
 
 _STATEMENT_KEYS = ("sql_query", "sql")
 _TOOL_STATEMENT_KEYS = (*_STATEMENT_KEYS, "query", "statement")
-_ROW_KEYS = ("data", "rows")
 _LOOKED_AT = 10_000
 """Characters of a text that decide whether it is SQL."""
 
@@ -35,16 +37,38 @@ _SQL = re.compile(
 )
 """What begins as a statement does; the second word keeps plain English (`Update me on ...`) out."""
 
+_QUERYING = re.compile(r"(?:^|[^a-z])(?:sql|quer(?:y|ies)|warehouse|database|db)(?:$|[^a-z])", re.IGNORECASE)
+"""A tool's name by which it may run queries: ``run_sql``, ``query``, ``mcp__warehouse__query``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One executed query: its id, the statement (``None``: a metric) and the table it gave, if any."""
+    """One executed query: its id, the statement (``None``: a metric) and the table it gave, if any.
+
+    ``fault``: it gave rows that cannot be read as a table, and why.
+    """
 
     id: str
     tool: str
     sql: str | None
     table: Table | None
     turn: int = 0
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedQuery:
+    """A call that may have been a query, of a tool that is not named as one; ``rows`` it seemed to give."""
+
+    tool: str
+    rows: int
+
+
+def is_sql_tool(name: str, sql_tools: Sequence[str]) -> bool:
+    """Return whether a tool is one of those that run SQL; ``*`` in ``sql_tools`` stands for anything."""
+    return any(
+        fnmatch.fnmatchcase(name, pattern) if "*" in pattern else name == pattern for pattern in sql_tools
+    )
 
 
 def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOLS) -> tuple[Query, ...]:
@@ -58,13 +82,30 @@ def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOL
     taken: set[str] = set()
     for call in answer.tool_calls:
         metric = call.name in METRIC_TOOLS
+        known = is_sql_tool(call.name, sql_tools)
         sql = None if metric else statement_of(call, sql_tools)
-        if call.status != "ok" or (sql is None and not metric and call.name not in sql_tools):
+        if call.status != "ok" or (sql is None and not metric and not known):
             continue
-        result = _parsed(call.result)
-        name = _unique(_own_id(result) or call.id or f"query_{len(found) + 1}", taken)
-        found.append(Query(name, call.name, sql, result_table(result), call.turn))
+        shape = read_result(call.result)
+        if shape.error is not None:
+            continue
+        name = _unique(_own_id(_parsed(call.result)) or call.id or f"query_{len(found) + 1}", taken)
+        table, fault = _table_of(shape, sql)
+        found.append(Query(name, call.name, sql, table, call.turn, fault))
     return tuple(found)
+
+
+def _table_of(shape: ResultShape, sql: str | None) -> tuple[Table | None, str | None]:
+    """The table of a shape, and why it is none; rows without names have those of the statement."""
+    if shape.rows is None:
+        return shape.table, shape.fault
+    names = column_names_of(sql) if sql is not None else None
+    rows = shape.rows[1:] if names is not None and shape.rows[0] == names else shape.rows
+    width = len(shape.rows[0])
+    if names is None or len(names) != width:
+        # a bare value beside a statement of several columns tells how the query went, not what it gave
+        return None, None if width == 1 else f"its rows have {width} values and no column names"
+    return Table.from_rows(names, rows), None
 
 
 def statements(queries: Iterable[Query]) -> tuple[Statement, ...]:
@@ -77,11 +118,34 @@ def unread_calls(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnreadCall, 
     return tuple(
         UnreadCall(call.name, sql, call.turn)
         for call in answer.tool_calls
-        if call.status == "ok"
-        and call.name not in (*sql_tools, *METRIC_TOOLS)
-        and statement_of(call, sql_tools) is None
-        and (sql := _written(_parsed(call.args))) is not None
+        if _is_unnamed(call, sql_tools) and (sql := _written(_parsed(call.args))) is not None
     )
+
+
+def unnamed_queries(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnnamedQuery, ...]:
+    """Calls that may have been queries though their tool is not named: by their SQL, or name and rows."""
+    found = []
+    for call in answer.tool_calls:
+        if not _is_unnamed(call, sql_tools):
+            continue
+        shape = read_result(call.result)
+        rows = len(shape.rows or ()) if shape.table is None else shape.table.row_count
+        written = _written(_parsed(call.args)) is not None
+        if shape.error is None and (written or (rows and _QUERYING.search(call.name))):
+            found.append(UnnamedQuery(call.name, rows))
+    return tuple(found)
+
+
+def _is_unnamed(call: ToolCall, sql_tools: Sequence[str]) -> bool:
+    named = is_sql_tool(call.name, sql_tools) or call.name in METRIC_TOOLS
+    return call.status == "ok" and not named and statement_of(call, sql_tools) is None
+
+
+def written_statement(text: str) -> str | None:
+    """The statement that a text is as a whole (a code fence around it left out); ``None``: it is none."""
+    found = re.fullmatch(r"\s*```\w*\n(.*?)\n?```\s*", text, re.DOTALL)
+    inside = (found[1] if found else text).strip()
+    return inside if inside and _SQL.match(inside[:_LOOKED_AT]) else None
 
 
 def _written(value: Any) -> str | None:
@@ -93,8 +157,8 @@ def _written(value: Any) -> str | None:
 
 
 def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
-    """Return the SQL a call carries (``None``: it is not a query, or its statement is not text)."""
-    known = call.name in sql_tools
+    """The SQL a call carries (``None``: it is no query, or its statement is not text)."""
+    known = is_sql_tool(call.name, sql_tools)
     args = _parsed(call.args)
     if isinstance(args, Mapping):
         keys = _TOOL_STATEMENT_KEYS if known else _STATEMENT_KEYS
@@ -103,44 +167,9 @@ def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
     return args if known and isinstance(args, str) and args.strip() else None
 
 
-def result_table(result: Any) -> Table | None:
-    """Return the table in a tool's result: ``{data, columns}``, ``{rows, columns}`` or rows; ``None``: none.
-
-    Rows are dicts, or lists where ``columns`` names them. All rows are kept as they are.
-    """
-    if isinstance(result, Table):
-        return result
-    if isinstance(result, Mapping):
-        rows = next((result[key] for key in _ROW_KEYS if isinstance(result.get(key), list)), None)
-        return None if rows is None else _from_rows(rows, _columns(result.get("columns")))
-    return _from_rows(result, []) if isinstance(result, list) else None
-
-
-def _from_rows(rows: list[Any], columns: list[Column]) -> Table | None:
-    if all(isinstance(row, Mapping) for row in rows):
-        known = {column.name for column in columns}
-        extra = dict.fromkeys(str(key) for row in rows for key in row if str(key) not in known)
-        columns = [*columns, *(Column(name) for name in extra)]
-        return Table(tuple(columns), tuple([row.get(c.name) for row in rows] for c in columns), len(rows))
-    width = len(columns)
-    if width and all(isinstance(row, list | tuple) and len(row) == width for row in rows):
-        return Table(tuple(columns), tuple([row[i] for row in rows] for i in range(width)), len(rows))
-    return None
-
-
-def _columns(entries: Any) -> list[Column]:
-    """Return column names as texts, ``{name, type}`` or ``[name, type]``."""
-    found = []
-    for entry in entries if isinstance(entries, list | tuple) else ():
-        if isinstance(entry, str):
-            found.append(Column(entry))
-        elif isinstance(entry, Mapping) and "name" in entry:
-            kind = entry.get("type")
-            found.append(Column(str(entry["name"]), kind if isinstance(kind, str) else None))
-        elif isinstance(entry, list | tuple) and entry:
-            kind = entry[1] if len(entry) > 1 else None
-            found.append(Column(str(entry[0]), kind if isinstance(kind, str) else None))
-    return found
+def result_table(result: Any, sql: str | None = None) -> Table | None:
+    """The table in a tool's result, whatever its shape (``result_shapes``); ``None``: there is none."""
+    return _table_of(read_result(result), sql)[0]
 
 
 def _parsed(value: Any) -> Any:

@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, DatabaseError, ExtractionFailed
 from pytest_agenteval.extraction.executed_queries import Query
 from pytest_agenteval.extraction.sandbox import Sandbox
+from pytest_agenteval.support.json_codec import loads_exact
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
     DEFAULT_SQL_MAX_ROWS,
@@ -221,15 +221,9 @@ def _json(text: str) -> Any:
     from pytest_agenteval.llm.client import json_part
 
     try:
-        return json.loads(json_part(text), parse_float=_number)
+        return loads_exact(json_part(text))
     except ValueError as error:
         raise _Refused(f"not JSON: {error}") from error
-
-
-def _number(text: str) -> float | Decimal:
-    """Return a float where it is exactly what was written, else a decimal."""
-    value = float(text)
-    return value if Decimal(repr(value)) == Decimal(text) else Decimal(text)
 
 
 def _seconds_left(limits: ExtractionLimits) -> float:

@@ -6,7 +6,7 @@ declares columns and then holds rows of others is a fault, never a table of NULL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,19 +20,71 @@ DEEPEST = 6
 _ROWS = ("rows", "records", "data", "data_array", "results", "result", "items", "values", "resultset")
 _WRAPPERS = ("output", "response", "structuredcontent", "content", "statement_response", "table", "payload",
              "body", "dataframe", "query_result", "queryresult")  # fmt: skip
-_COLUMNS = ("columns", "cols", "colnames", "column_names", "columnnames", "headers", "header", "meta", "fields",
-            "rowtype", "columnmetadata", "columninfo")  # fmt: skip
+_COLUMNS = ("columns", "cols", "colnames", "column_names", "columnnames", "headers", "header", "meta",
+            "fields", "rowtype", "columnmetadata", "columninfo")  # fmt: skip
 _SCHEMAS = ("schema", "manifest", "resultsetmetadata")
 _NAMES = ("name", "Name", "label", "column_name", "columnName", "display_name")
 _BLOCKS = ("text", "image", "audio", "resource", "resource_link", "json", "tool_result", "output_text")
 _BLOCK_KEYS = frozenset(
-    "type text json annotations citations _meta meta cache_control data mimeType resource uri name id "
-    "tool_use_id content is_error isError".split()
+    [
+        "type",
+        "text",
+        "json",
+        "annotations",
+        "citations",
+        "_meta",
+        "meta",
+        "cache_control",
+        "data",
+        "mimeType",
+        "resource",
+        "uri",
+        "name",
+        "id",
+        "tool_use_id",
+        "content",
+        "is_error",
+        "isError",
+    ]
 )
-_CELLS = ("v", "VarCharValue", "stringValue", "longValue", "doubleValue", "booleanValue", "blobValue", "isNull")
+_CELLS = (
+    "v",
+    "VarCharValue",
+    "stringValue",
+    "longValue",
+    "doubleValue",
+    "booleanValue",
+    "blobValue",
+    "isNull",
+)
 _FACTS = frozenset(
-    "status success ok message msg error errors row_count rowcount rows_affected affected_rows total totalrows "
-    "id query_id sql query statement dialect duration duration_ms elapsed truncated iserror is_error".split()
+    [
+        "status",
+        "success",
+        "ok",
+        "message",
+        "msg",
+        "error",
+        "errors",
+        "row_count",
+        "rowcount",
+        "rows_affected",
+        "affected_rows",
+        "total",
+        "totalrows",
+        "id",
+        "query_id",
+        "sql",
+        "query",
+        "statement",
+        "dialect",
+        "duration",
+        "duration_ms",
+        "elapsed",
+        "truncated",
+        "iserror",
+        "is_error",
+    ]
 )
 
 
@@ -86,7 +138,9 @@ def _words(content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(filter(None, map(_words, content)))
     if isinstance(content, Mapping):
-        return _words(next((content[key] for key in ("text", "content", "error", "message") if key in content), ""))
+        return _words(
+            next((content[key] for key in ("text", "content", "error", "message") if key in content), "")
+        )
     return ""
 
 
@@ -161,13 +215,18 @@ def _list(items: list[Any], columns: list[Column], depth: int) -> ResultShape:
 
 def _is_block(item: Any) -> bool:
     """A content block of MCP, Anthropic or OpenAI: its type is one of theirs, and all its keys are."""
-    return isinstance(item, Mapping) and item.get("type") in _BLOCKS and set(item) <= _BLOCK_KEYS and len(item) > 1
+    return (
+        isinstance(item, Mapping)
+        and item.get("type") in _BLOCKS
+        and set(item) <= _BLOCK_KEYS
+        and len(item) > 1
+    )
 
 
 def _blocks(items: list[Any], depth: int) -> ResultShape:
     """One table in several blocks, a block for each row, or the only block that holds one."""
-    parts = [next((item[key] for key in ("text", "json", "content") if key in item), None) for item in items]
-    parts = [part for part in parts if part is not None]
+    held = [next((item[key] for key in ("text", "json", "content") if key in item), None) for item in items]
+    parts: list[Any] = [part for part in held if part is not None]
     values = [_json(part.strip()) if isinstance(part, str) else part for part in parts]
     if len(values) > 1 and all(isinstance(value, Mapping) for value in values):
         return _list(values, [], depth + 1)
@@ -193,7 +252,9 @@ def _records(items: list[Any], columns: list[Column], depth: int) -> ResultShape
 def _table_of_records(items: Sequence[Mapping[Any, Any]], columns: list[Column]) -> Table:
     if columns and not any(column.name in item for column in columns for item in items):
         found = ", ".join(map(str, list(items[0])[:8]))
-        raise UnfitRows(f"the columns {_listed(columns)} are declared, and no row has one of them (rows hold {found})")
+        raise UnfitRows(
+            f"the columns {_listed(columns)} are declared, and no row has one of them (rows hold {found})"
+        )
     known = {column.name for column in columns}
     extra = dict.fromkeys(str(key) for item in items for key in item if str(key) not in known)
     named = [*columns, *(Column(name) for name in extra)]
@@ -209,9 +270,7 @@ def _short(names: list[str]) -> dict[str, str]:
     """``orders.channel`` as ``channel`` where every name has such a prefix (Cube) and none is lost."""
     parts = {name: name.rpartition(".")[2] for name in names}
     prefixed = all("." in name and " " not in name for name in names)
-    return parts if prefixed and len(set(parts.values())) == len(names) else dict.fromkeys(names) | {
-        name: name for name in names
-    }
+    return parts if prefixed and len(set(parts.values())) == len(names) else {name: name for name in names}
 
 
 def _named(rows: list[list[Any]], columns: list[Column]) -> ResultShape:
@@ -220,7 +279,9 @@ def _named(rows: list[list[Any]], columns: list[Column]) -> ResultShape:
         return ResultShape(rows=rows) if len(widths) == 1 else NOTHING
     if widths != {len(columns)}:
         counts = ", ".join(map(str, sorted(widths)))
-        raise UnfitRows(f"{len(columns)} columns are declared ({_listed(columns)}), and rows have {counts} values")
+        raise UnfitRows(
+            f"{len(columns)} columns are declared ({_listed(columns)}), and rows have {counts} values"
+        )
     values = tuple([row[index] for row in rows] for index in range(len(columns)))
     return ResultShape(Table(tuple(columns), values, len(rows)))
 
@@ -247,7 +308,9 @@ def _mapping(value: Mapping[Any, Any], columns: list[Column], depth: int) -> Res
     for keys in (_ROWS, _WRAPPERS):
         for key in keys:
             inner = lower.get(key)
-            if isinstance(inner, list | tuple | Mapping) or (isinstance(inner, str) and inner.strip()[:1] in "[{|"):
+            if isinstance(inner, list | tuple | Mapping) or (
+                isinstance(inner, str) and inner.strip()[:1] in "[{|"
+            ):
                 inner = _without_counter(inner, lower)
                 found = _read(inner, known, depth + 1)
                 if found != NOTHING and not (found.rows is not None and _columnar(value)):
@@ -291,8 +354,6 @@ def _columns(entries: Any) -> list[Column]:
         elif isinstance(entry, list | tuple) and entry and isinstance(entry[0], str):
             kind = entry[1] if len(entry) > 1 else None
             found.append(Column(str(entry[0]), kind if isinstance(kind, str) else None))
-        else:
-            return []
     return found
 
 
@@ -329,7 +390,7 @@ def _columnar(value: Mapping[Any, Any]) -> Table | None:
 
 
 def _by_index(value: Mapping[Any, Any]) -> Table | None:
-    """pandas' ``{index: {column: value}}``."""
+    """Pandas' ``{index: {column: value}}``."""
     rows = list(value.values())
     if rows and all(_counts(key) for key in value) and all(isinstance(row, Mapping) for row in rows):
         return _table_of_records(rows, [])
@@ -344,6 +405,8 @@ def _one_row(value: Mapping[Any, Any]) -> Table | None:
     """A mapping of single values, not all of which only tell how the query went."""
     names = [str(name) for name in value]
     plain = not any(isinstance(cell, Mapping | list | tuple) for cell in value.values())
-    return _table_of_records([value], []) if names and plain and not {n.lower() for n in names} <= _FACTS else None
-
-
+    return (
+        _table_of_records([value], [])
+        if names and plain and not {n.lower() for n in names} <= _FACTS
+        else None
+    )

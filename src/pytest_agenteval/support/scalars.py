@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.table import arrow_value, arrow_values, duration_text, moment_of_days, moment_of_ticks
+from pytest_agenteval.table import Table, arrow_value, arrow_values, duration_text, moment_of_days, moment_of_ticks
 
 DEEPEST = 60
 """Levels of lists and maps that are followed; what lies deeper is shown as dots."""
@@ -47,7 +47,7 @@ def is_nan(value: Any) -> bool:
 _PLAIN = frozenset(
     {
         *(type(None), bool, int, float, str, Decimal, datetime.date, datetime.datetime, datetime.time),
-        *(datetime.timedelta, bytes, uuid.UUID, list, dict, tuple),
+        *(datetime.timedelta, bytes, uuid.UUID, list, dict, tuple, Table),
     }
 )
 

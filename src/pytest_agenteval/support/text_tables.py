@@ -20,7 +20,7 @@ LONGEST = 5_000_000
 """Characters of a text that is looked at."""
 
 _RULE = re.compile(r"\s*[|+:┌├└]?(?:\s*:?[-─═]{1,}:?\s*[|+┼┬┴┤┐┘]?)+\s*")
-_FOOTER = re.compile(r"\s*\(?\[?\d+ rows?(?: (?:x|×) \d+ columns| in set.*)?\]?\)?\s*")
+_FOOTER = re.compile(r"\s*\(?\[?\d+ rows?(?: (?:x|\u00d7) \d+ columns| in set.*)?\]?\)?\s*")
 _NAME = re.compile(r"[^\W\d][\w .%#()*$/-]*")
 _NULLS = frozenset(("", "null", "none", "nan", "<na>", "nat", "\\n"))
 
@@ -48,7 +48,7 @@ def _ruled(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
     if bar is None or not any(_RULE.fullmatch(line) for line in lines):
         return None
     first = next(i for i, line in enumerate(lines) if bar in line and not _RULE.fullmatch(line))
-    rows = []
+    rows: list[list[str]] = []
     for line in lines[first:]:
         if _RULE.fullmatch(line):
             continue
@@ -60,14 +60,33 @@ def _ruled(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
 
 def _headed(rows: list[list[str]]) -> tuple[list[str], list[list[Any]]] | None:
     names, *body = rows
-    if len(body) > 1 and all(cell.islower() and cell.isidentifier() for cell in body[0]) and body[0][0] in _TYPES:
+    if (
+        len(body) > 1
+        and all(cell.islower() and cell.isidentifier() for cell in body[0])
+        and body[0][0] in _TYPES
+    ):
         body = body[1:]  # DuckDB writes the types below the names
     if not all(names) or any(len(row) != len(names) for row in body):
         return None
     return names, [[_cell(cell) for cell in row] for row in body]
 
 
-_TYPES = frozenset("varchar int32 int64 int128 int16 int8 double float decimal date timestamp boolean".split())
+_TYPES = frozenset(
+    [
+        "varchar",
+        "int32",
+        "int64",
+        "int128",
+        "int16",
+        "int8",
+        "double",
+        "float",
+        "decimal",
+        "date",
+        "timestamp",
+        "boolean",
+    ]
+)
 
 
 def _cell(text: str) -> str | None:
@@ -110,7 +129,16 @@ def literal(text: str) -> Any:
     """What a Python literal says; ``...`` where the text is none. Nothing is called but what is listed."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, MemoryError):
+    except (
+        SyntaxError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+    ):
         return ...
 
 
@@ -174,6 +202,8 @@ _MAKERS: Mapping[str, Callable[..., Any]] = {
     "UUID": uuid.UUID,
     "Timestamp": _timestamp,
     "array": _same,
-    **dict.fromkeys(("int64", "int32", "int16", "int8", "float64", "float32", "str_", "bool_", "bool"), _same),
+    **dict.fromkeys(
+        ("int64", "int32", "int16", "int8", "float64", "float32", "str_", "bool_", "bool"), _same
+    ),
 }
 """The constructors in the ``repr`` of drivers' values."""

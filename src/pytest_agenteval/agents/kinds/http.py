@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
@@ -51,7 +51,7 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
     return RunnableAgent(
         kind="http",
         name=f"http:{shown}",
-        agent=HttpAgent(config, _wire(context), context.settings.sql_tools[0]),
+        agent=HttpAgent(config, _wire(context), _named_tool(context.settings.sql_tools)),
         place=f"{SERVICE} at {shown}",
         own=True,
         cannot=cannot("http", *honoured),
@@ -71,6 +71,11 @@ def _remember(config: HttpConfig, context: AgentContext) -> None:
         context.redactor.add_named(name, value)
         context.redactor.add_named(name, value.rpartition(" ")[2])
     context.redactor.add_named("url", config.url.form)
+
+
+def _named_tool(sql_tools: Sequence[str]) -> str:
+    """The name of the tool call that ``http.sql`` makes: the first that is a name and no pattern."""
+    return next((name for name in sql_tools if "*" not in name), "execute_sql")
 
 
 @dataclass(frozen=True, slots=True)
