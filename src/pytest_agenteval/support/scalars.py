@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.table import Table, arrow_value, arrow_values, duration_text, moment_of_days, moment_of_ticks
+from pytest_agenteval.table import (
+    Table,
+    arrow_value,
+    arrow_values,
+    duration_text,
+    moment_of_days,
+    moment_of_ticks,
+)
 
 DEEPEST = 60
 """Levels of lists and maps that are followed; what lies deeper is shown as dots."""
