@@ -16,6 +16,7 @@ from pytest_agenteval import __version__
 COMMANDS: dict[str, str] = {
     "add": "a new case from an answer or from conversations; a person's verdict on an answer",
     "check": "every fault of every case file at once; with --references every reference run twice",
+    "coverage": "which tables, columns and kinds of questions the suite asks about",
     "diff": "what got worse between two runs (exit 1 when something did)",
     "export": "attempts as CSV, Parquet, JSON lines or OpenTelemetry spans",
     "import": "questions of spreadsheets, semantic models and other tools as cases",
