@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what __getattr__ loads on demand, for type checkers and edi
     from pytest_agenteval.checks import Check as Check
     from pytest_agenteval.compare import Comparison as Comparison
     from pytest_agenteval.compare import compare as compare
+    from pytest_agenteval.engine.notebook import evaluate_cases as evaluate_cases
     from pytest_agenteval.plugin.items import AgentEvalWarning as AgentEvalWarning
     from pytest_agenteval.results import read_results as read_results
     from pytest_agenteval.table import Table as Table
@@ -38,6 +39,7 @@ _HOMES = {
     "Task": "types",
     "ToolCall": "types",
     "Usage": "types",
+    "evaluate_cases": "engine.notebook",
     "read_results": "results",
 }
 """Public name -> the module that defines it, loaded when the name is first asked for."""

@@ -22,6 +22,7 @@ from pytest_agenteval import (
     ToolCall,
     Usage,
     compare,
+    evaluate_cases,
     read_results,
 )
 from pytest_agenteval.checks import Registry
@@ -75,3 +76,6 @@ assert_type(pytest_agenteval.Answer().text, str)
 warning: type[Warning] = AgentEvalWarning
 error: type[Exception] = AgentEvalError
 rows: Sequence[Any] = list(read_results("outputs/results.json").itertuples())
+passed: int = len(
+    evaluate_cases("tests", agent=lambda prompt: "1", models=["a:b"], k=2).query("verdict == 'passed'")
+)

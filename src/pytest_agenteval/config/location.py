@@ -76,8 +76,13 @@ class ProjectLocation:
         return default_registry(self.find_checks)
 
 
-def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
-    """Return the project that ``paths`` (or the working folder) lie in. Raises ``SettingsError``."""
+def find_place(
+    paths: Sequence[Path], strict: bool = False, given: Mapping[str, Any] | None = None
+) -> ProjectLocation:
+    """Return the project that ``paths`` (or the working folder) lie in.
+
+    ``given`` are values of options, by attribute, as from the command line. Raises ``SettingsError``.
+    """
     from pytest_agenteval.config.project_file import find_project
     from pytest_agenteval.config.settings import resolve
 
@@ -87,7 +92,8 @@ def find_place(paths: Sequence[Path], strict: bool = False) -> ProjectLocation:
     wanted = {
         option.attribute: ini[option.ini] for option in OPTIONS if "i" in option.places and option.ini in ini
     }
-    settings = resolve({"strict": True} if strict else {}, os.environ, wanted, project.settings)
+    options = {**(given or {}), **({"strict": True} if strict else {})}
+    settings = resolve(options, os.environ, wanted, project.settings)
     words = _words(ini.get("testpaths", ""))
     # as pytest: a path, or a glob, relative to rootdir
     found = tuple(
