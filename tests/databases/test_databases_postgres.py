@@ -114,7 +114,7 @@ def test_types_survive(databases: Databases):
         ("SELECT nextval('numbers')", "refused, the statement holds nextval()"),
         ("SELECT * FROM orders FOR UPDATE", "refused, the statement holds FOR UPDATE / FOR SHARE"),
         ("INSTALL httpfs", "refused, the statement is INSTALL"),
-        ("SELECT * FROM read_csv('any.csv')", "function read_csv(unknown) does not exist"),
+        ("SELECT * FROM read_csv('any.csv')", "holds read_csv(): it reads files or reaches elsewhere"),
         ("FROM 'any.csv'", "any.csv"),
         ("SELECT load_extension('x')", "refused, the statement holds load_extension()"),
         ("SET TRANSACTION READ WRITE", "refused, the statement is SET"),

@@ -12,7 +12,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from pytest_agenteval.checks.sql.parsing import part, quiet
+from pytest_agenteval.checks.sql.parsing import part
+from pytest_agenteval.databases.select_only import quiet_parser
 from pytest_agenteval.trust.errors import NotCheckedError
 from pytest_agenteval.trust.schema import Catalog, Cell
 
@@ -151,7 +152,7 @@ class ReadStatement:
 def parse_statement(sql: str, dialect: str) -> Any:
     """Return the tree of one SELECT. Raises ``NotCheckedError`` saying why it cannot be taken apart."""
     try:
-        with quiet():
+        with quiet_parser():
             trees = [tree for tree in sqlglot.parse(sql, read=dialect or None) if tree is not None]
     except (SqlglotError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
@@ -229,7 +230,7 @@ def _without_views(tree: Any, catalog: Catalog, seen: set[str]) -> Any:
 def parse_view(sql: str, dialect: str) -> Any:
     """Return the SELECT of a CREATE VIEW. Raises ``NotCheckedError`` where it cannot be parsed."""
     try:
-        with quiet():
+        with quiet_parser():
             tree = sqlglot.parse_one(sql, read=dialect or None)
     except SqlglotError as error:
         raise NotCheckedError("the SQL reads a view that cannot be parsed") from error
@@ -260,7 +261,7 @@ def _resolved(tree: Any, catalog: Catalog) -> Any:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
         table.meta["table_key"] = info.key
     try:
-        with quiet():
+        with quiet_parser():
             return qualify(
                 renamed,
                 schema=schema,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,6 +12,8 @@ from sqlglot.dialects.dialect import Dialects
 from sqlglot.errors import SqlglotError
 
 from pytest_agenteval.checks.sql.names import Node
+from pytest_agenteval.databases.select_only import quiet_parser
+from pytest_agenteval.databases.sql_dangers import disagreement, findings
 
 _HARMLESS = (
     "SHOW",
@@ -47,8 +46,11 @@ def known_dialects() -> tuple[str, ...]:
 
 def parse(sql: str, dialect: str | None) -> Parsed:
     """Return the statements of ``sql``; comments and a trailing ``;`` are none."""
+    unclear = disagreement(sql, dialect)
+    if unclear is not None:
+        return Parsed(sql, (), unclear)
     try:
-        with quiet():
+        with quiet_parser():
             found = sqlglot.parse(sql, dialect=dialect)
     except (SqlglotError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0] or type(error).__name__
@@ -57,7 +59,10 @@ def parse(sql: str, dialect: str | None) -> Parsed:
     if not trees:
         return Parsed(sql, (), "holds no statement")
     opaque = next((kind(tree) for tree in trees if _opaque(tree)), None)
-    return Parsed(sql, trees, f"{opaque} cannot be taken apart" if opaque else None)
+    if opaque:
+        return Parsed(sql, trees, f"{opaque} cannot be taken apart")
+    hidden = next((f for tree in trees for f in findings(sql, dialect, tree) if f.opaque), None)
+    return Parsed(sql, trees, f"{hidden.text}, and what that reads cannot be told" if hidden else None)
 
 
 def unwrapped(tree: Node, dialect: str | None) -> Node:
@@ -127,17 +132,3 @@ def _command_text(tree: exp.Command) -> str:
 def _plain(text: str) -> str:
     """Remove the terminal codes with which the parser underlines the place."""
     return text.replace("\x1b[4m", "").replace("\x1b[0m", "")
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Provide silence the parser's warnings about statements that it keeps as text;
-    the check reports them.
-    """
-    logger = logging.getLogger("sqlglot")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -73,7 +73,7 @@ def at(path: tuple[str, ...], clause: str = "") -> str:
 
 def read_only(entry: ExecutedStatement) -> Iterator[str]:
     """Yield why a statement is not a SELECT or WITH that only reads tables."""
-    for reason in not_read_only(entry.root, entry.sql):
+    for reason in not_read_only(entry.root, entry.sql, entry.dialect):
         yield f"not read-only: {reason}"
 
 

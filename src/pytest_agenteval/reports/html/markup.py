@@ -67,10 +67,10 @@ def formatted_sql(sql: str) -> str:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    from pytest_agenteval.checks.sql.parsing import quiet
+    from pytest_agenteval.databases.select_only import quiet_parser
 
     try:
-        with quiet():
+        with quiet_parser():
             found = sqlglot.transpile(
                 text, read="duckdb", write="duckdb", pretty=True, normalize_functions=False
             )
