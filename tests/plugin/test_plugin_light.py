@@ -62,7 +62,7 @@ def test_a_repository_without_cases(tmp_path: Path) -> None:
             "plugin", "plugin.options", "plugin.items", "plugin.controller", "plugin.planning",
             "plugin.hookspecs", "plugin.warning_masks", "plugin.notes", "config.project_folder",
             "plugin.collection", "config", "config.options", "types", "cases", "cases.discovery", "support",
-            "support.files",
+            "support.files", "support.clock",
         )
     }  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pytest_agenteval.errors import (
     ReferenceFailed,
     StageError,
 )
+from pytest_agenteval.support import clock
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
     NAO_KINDS,
@@ -323,7 +323,7 @@ class CaseRunner:
         limits = ExtractionLimits(
             timeout=settings.sql_timeout,
             max_rows=settings.sql_max_rows,
-            deadline=time.monotonic() + self.context.choices.timeout_of(self.case),
+            deadline=clock.monotonic() + self.context.choices.timeout_of(self.case),
         )
         return extract(
             answer,

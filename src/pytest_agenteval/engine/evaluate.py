@@ -6,7 +6,6 @@ attempt ends in verdict ``error`` with the stage that failed, and is reported al
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +32,7 @@ from pytest_agenteval.errors import (
     StageError,
 )
 from pytest_agenteval.results.document.verdicts import decide
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.text import counted
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -57,12 +57,12 @@ class _Draft:
 
     number: int
     stage: Stage = "agent"
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=clock.monotonic)
     facts: dict[str, Any] = field(default_factory=dict)
 
     def finish(self, verdict: Verdict, message: str, **more: Any) -> Attempt:
         answer: Answer | None = self.facts.get("answer")
-        spent = (time.monotonic() - self.started) * 1000
+        spent = (clock.monotonic() - self.started) * 1000
         duration = spent if answer is None or answer.duration_ms is None else answer.duration_ms
         return Attempt(self.number, verdict, message, duration_ms=duration, **{**self.facts, **more})
 
@@ -119,7 +119,7 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
         if error.traceback:
             draft.facts["traceback"] = error.traceback
         if error.duration_ms is not None:
-            draft.started = time.monotonic() - error.duration_ms / 1000
+            draft.started = clock.monotonic() - error.duration_ms / 1000
     if isinstance(error, BudgetSpent):
         return draft.finish("not_run", str(error), reason="budget")
     if isinstance(error, ExtractionFailed) and (error.usage is not None or error.cost is not None):
@@ -169,7 +169,7 @@ def _attempt(
     draft = _Draft(number, facts=_facts(steps, references, of_turns))
     try:
         answer = steps.ask(number)
-        draft.started = time.monotonic()
+        draft.started = clock.monotonic()
         draft.facts["answer"] = answer
         return _judge(steps, draft, answer, references, of_turns)
     except JournalFailed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pytest_agenteval.errors import AgentFailed, BudgetSpent, DatabaseError, ExtractionFailed
 from pytest_agenteval.extraction.executed_queries import Query
 from pytest_agenteval.extraction.sandbox import Sandbox
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import loads_exact
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import (
@@ -229,7 +229,7 @@ def _json(text: str) -> Any:
 def _seconds_left(limits: ExtractionLimits) -> float:
     if limits.deadline is None:
         return limits.timeout
-    return max(0.1, min(limits.timeout, limits.deadline - time.monotonic()))
+    return max(0.1, min(limits.timeout, limits.deadline - clock.monotonic()))
 
 
 def _plus(a: Any, b: Any) -> Any:

@@ -20,6 +20,8 @@ from typing import Any
 import httpcore
 import httpx
 
+from pytest_agenteval.support import clock
+
 CONNECTIONS = 256  # as many as --agent-concurrency may ask for; the endpoint's limiter does the pacing
 WRITE_PIECE = 65_536
 LOOPBACK = ("localhost", "::1")
@@ -32,7 +34,7 @@ class ThreadDeadline(threading.local):
 
     def left(self, timeout: float | None) -> float:
         """Return seconds left, at most ``timeout``; raises ``httpcore.ReadTimeout`` when there are none."""
-        left = min(self.deadline - time.monotonic(), float("inf") if timeout is None else timeout)
+        left = min(self.deadline - clock.monotonic(), float("inf") if timeout is None else timeout)
         if left <= 0:
             raise httpcore.ReadTimeout("deadline")
         return left

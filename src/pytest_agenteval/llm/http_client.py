@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.http_response import HttpResponse, retry_after
 from pytest_agenteval.llm.rate_limiter import RateLimiter, RateLimiters
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.redaction import bare_url
 from pytest_agenteval.types import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Answer, HttpAttempt
 
@@ -44,7 +44,7 @@ class _HttpCall:
     headers: Mapping[str, str]
     json: Any
     deadline: float
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=clock.monotonic)
     attempts: list[HttpAttempt] = field(default_factory=list)
     received: int = 0
     expected: int | None = None
@@ -100,7 +100,7 @@ class HttpClient:
         Raises ``AgentTimeout`` at the deadline and ``AgentFailed`` when no whole answer came; both
         carry the tries in ``answer.wire_attempts``.
         """
-        until = time.monotonic() + DEFAULT_TIMEOUT if deadline is None else deadline
+        until = clock.monotonic() + DEFAULT_TIMEOUT if deadline is None else deadline
         call = _HttpCall(service, method, url, headers or {}, json, until)
         if not _callable(url):
             raise self._failed(call, f"{service}: {bare_url(url)!r} is not a URL that can be called")
@@ -116,7 +116,7 @@ class HttpClient:
                 limiter.slow_down(pause)
             if number == self.retries:
                 break
-            if time.monotonic() + pause >= call.deadline:
+            if clock.monotonic() + pause >= call.deadline:
                 outcome = _not_again(outcome, pause, call)
                 break
             self._sleep(call, pause)
@@ -152,7 +152,7 @@ class HttpClient:
         import httpx
 
         call.received, call.expected, call.answering = 0, None, False
-        began = time.monotonic()
+        began = clock.monotonic()
         reply: HttpResponse | None = None
         lost: _Lost | None = None
         try:
@@ -173,7 +173,7 @@ class HttpClient:
     def _exchange(self, call: _HttpCall) -> HttpResponse:
         client, transport = self._open()
         transport.clock.deadline = call.deadline
-        left = max(0.001, call.deadline - time.monotonic())
+        left = max(0.001, call.deadline - clock.monotonic())
         body = bytearray()
         with client.stream(
             call.method, call.url, headers=call.headers, json=call.json, timeout=left
@@ -225,7 +225,7 @@ class HttpClient:
                 f"{call.service} is limiting the rate (429), and this request's turn would come after "
                 "the attempt's deadline; lower --agent-concurrency or raise --agent-timeout",
             )
-        self._sleep(call, start - time.monotonic())
+        self._sleep(call, start - clock.monotonic())
 
     def _sleep(self, call: _HttpCall, seconds: float) -> None:
         stopped = self._stopped.wait(seconds) if seconds > 0 else self._stopped.is_set()
@@ -240,7 +240,7 @@ class HttpClient:
     def _record(
         self, call: _HttpCall, began: float, status: int | None, error: str | None, asked: float | None
     ) -> None:
-        took = (time.monotonic() - began) * 1000
+        took = (clock.monotonic() - began) * 1000
         text = None if error is None else self._redact(error)
         call.attempts.append(HttpAttempt(self._redact(bare_url(call.url)), status, text, took, asked))
 
@@ -249,7 +249,7 @@ class HttpClient:
 
     def _late(self, call: _HttpCall, began: float) -> AgentTimeout:
         """Return the deadline has come: what was known of the answer by then."""
-        seconds = time.monotonic() - call.began
+        seconds = clock.monotonic() - call.began
         if call.received:
             total = f" of {call.expected:,}" if call.expected else ""
             progress = f"{call.received:,}{total} bytes of its answer had come"
@@ -291,7 +291,7 @@ def _broken() -> tuple[type[Exception], ...]:
 
 def _not_again(outcome: HttpResponse | _Lost, pause: float, call: _HttpCall) -> HttpResponse | _Lost:
     """Return the pause before the next try would pass the deadline: say so instead of waiting."""
-    left = max(0.0, call.deadline - time.monotonic())
+    left = max(0.0, call.deadline - clock.monotonic())
     note = f"; not tried again: the next try is due in {pause:.1f} s, the deadline in {left:.1f} s"
     if isinstance(outcome, _Lost):
         return _Lost(outcome.text + note, final=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -13,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Answer, HttpAttempt
 
@@ -136,7 +136,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if due is None:
         return None
     now = _moment(headers.get("date", ""))
-    return max(0.0, due - (time.time() if now is None else now))
+    return max(0.0, due - (clock.epoch() if now is None else now))
 
 
 def _moment(text: str) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
+
+from pytest_agenteval.support import clock
 
 FIRST_GAP = 0.1  # seconds between two requests after the first 429
 LARGEST_GAP = 10.0
@@ -32,7 +33,7 @@ class RateLimiter:
         ``None``: not before ``latest``.
         """
         with self._lock:
-            start = max(time.monotonic(), self._next)
+            start = max(clock.monotonic(), self._next)
             if start >= latest:
                 return None
             self._next = start + self._gap
@@ -42,7 +43,7 @@ class RateLimiter:
         """Slow down after a 429 that asks for (or is given) a wait of ``wait`` seconds."""
         with self._lock:
             self._gap = min(LARGEST_GAP, max(FIRST_GAP, self._gap * 2))
-            self._next = max(self._next, time.monotonic() + wait)
+            self._next = max(self._next, clock.monotonic() + wait)
 
     def speed_up(self) -> None:
         """Speed up after a request that succeeded."""

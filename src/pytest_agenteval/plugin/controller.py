@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from pytest_agenteval.plugin.items import LINE_KEY, REPORT_KEY, has_cases, session_state
 from pytest_agenteval.plugin.notes import note_lines, receive_notes
 from pytest_agenteval.plugin.options import given, home_of
+from pytest_agenteval.support import clock
 
 LETTERS = {"passed": ".", "failed": "F", "error": "E"}
 
@@ -29,7 +29,7 @@ class ControllerPlugin:
         self.config = config
         self.results: dict[str, dict[str, Any]] = {}
         self.run_id = uuid.uuid4().hex
-        self.stamp = time.strftime("%Y%m%d_%H%M%S")
+        self.stamp = clock.now().astimezone().strftime("%Y%m%d_%H%M%S")
         self.spent = 0.0
         self.ended = False
         self.held_back = False

@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import decode
 from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.support.scalars import plain_tree
@@ -64,7 +64,7 @@ def task_to_json(task: Task) -> dict[str, Any]:
     limits = asdict(task.limits)
     deadline = limits.pop("deadline")
     if deadline is not None:
-        limits["timeout"] = round(max(deadline - time.monotonic(), 0), 3)
+        limits["timeout"] = round(max(deadline - clock.monotonic(), 0), 3)
     form = {name: getattr(task, name) for name in _FIELDS}
     made = plain_tree({"prompt": task.prompt, **form, "limits": limits})
     assert isinstance(made, dict)
@@ -109,7 +109,7 @@ class CommandAgent:
         ``AgentTimeout`` at the deadline.
         """
         deadline = task.limits.deadline
-        left = task.limits.timeout if deadline is None else max(deadline - time.monotonic(), 0.001)
+        left = task.limits.timeout if deadline is None else max(deadline - clock.monotonic(), 0.001)
         text = json.dumps(task_to_json(task), default=str)
         stdout, stderr, code = self._talk(text.encode(), left, task.limits.timeout)
         if code != 0:

@@ -18,6 +18,7 @@ from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.http_client import HttpClient
 from pytest_agenteval.llm.http_response import HttpResponse, error_text
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import decode
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
@@ -111,15 +112,15 @@ class HttpAgent:
 
     def _wait(self, poll: Poll, reply: HttpResponse, base: str, sender: _Sender) -> HttpResponse:
         """Poll until the job is over; returns the last reply."""
-        began, polls = time.monotonic(), 0
+        began, polls = clock.monotonic(), 0
         address = poll.url.fill(sender.values, reply.json(), url=not _is_whole_path(poll))
         url = urljoin(base, str(address or ""))
         limits = sender.task.limits
         while not self._over(poll, reply):
-            left = (limits.deadline or began + limits.timeout) - time.monotonic()
+            left = (limits.deadline or began + limits.timeout) - clock.monotonic()
             stands = (
                 f"{SERVICE}: the job is still {self._status(poll, reply)!r} after "
-                f"{time.monotonic() - began:.1f} s and {polls} polls"
+                f"{clock.monotonic() - began:.1f} s and {polls} polls"
             )
             if left <= poll.every:
                 raise AgentTimeout(f"{stands}; the next one would come after the deadline")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from pytest_agenteval.llm.client import DEFAULT_MODEL, Models
 from pytest_agenteval.llm.http_client import HttpClient
 from pytest_agenteval.llm.http_response import HttpResponse, error_text
 from pytest_agenteval.llm.providers import Prices
+from pytest_agenteval.support import clock
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
 DEFAULT_URL = "http://localhost:5005"
@@ -52,7 +52,7 @@ def login_for_workers(target: str, context: AgentContext) -> str | None:
     kind, address = _server(target, context)
     wire = HttpClient(retries=0, redact=context.redactor)
     try:
-        return Login(kind, address, wire, context).session(time.monotonic() + LOGIN_SECONDS).token
+        return Login(kind, address, wire, context).session(clock.monotonic() + LOGIN_SECONDS).token
     except AgentFailed:
         return None
     finally:
@@ -113,7 +113,7 @@ class Login:
 
     def renew(self, rejected: str | None, deadline: float | None) -> ServerSession:
         """Return a token other than ``rejected``; calls that come together share one login."""
-        left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+        left = -1.0 if deadline is None else max(0.0, deadline - clock.monotonic())
         if not self._lock.acquire(timeout=left):
             raise AgentTimeout(f"the login at {self._kind} server {self._address} did not end in time")
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_agenteval.databases import Database
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import dumps, pack
 from pytest_agenteval.support.scalars import safe_str
 from pytest_agenteval.support.text import did_you_mean
@@ -147,7 +147,7 @@ class SqlTools:
     def _query(self, sql: str, rows: int | None) -> Table:
         left = self._limit
         if self._deadline is not None:
-            left = min(left, max(0.1, self._deadline - time.monotonic()))
+            left = min(left, max(0.1, self._deadline - clock.monotonic()))
         return self._database.query(sql, timeout=left, max_rows=rows)
 
 

@@ -9,12 +9,13 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from pytest_agenteval.support import clock
 
 T = TypeVar("T")
 
@@ -129,9 +130,9 @@ class CallPool:
     def shutdown(self, wait: float = 2.0) -> PoolReport:
         """Stop, wait at most ``wait`` seconds for what runs, and say what became of every call."""
         self.stop()
-        end = time.monotonic() + wait
+        end = clock.monotonic() + wait
         for thread in self._threads:
-            thread.join(max(end - time.monotonic(), 0))
+            thread.join(max(end - clock.monotonic(), 0))
         return PoolReport(
             cancelled=tuple(f.key for f in self._futures if f.cancelled()),
             abandoned=tuple(f.key for f in self._futures if not f.done()),

@@ -9,7 +9,6 @@ import itertools
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 from pytest_agenteval.agents.runtime.agent_errors import ends_run, overdue, where, where_now
 from pytest_agenteval.errors import AgentTimeout
+from pytest_agenteval.support import clock
 
 T = TypeVar("T")
 
@@ -67,13 +67,13 @@ def in_main_thread(
     except Overdue as error:
         raise overdue(timeout, where(error.__traceback__, root)) from None
     except BaseException as error:
-        late = alarm.rang or time.monotonic() > deadline + max(grace, 0.05)
+        late = alarm.rang or clock.monotonic() > deadline + max(grace, 0.05)
         if late and not ends_run(error) and not isinstance(error, AgentTimeout):
             raise overdue(timeout, where(error.__traceback__, root)) from error
         raise
     finally:
         watchdog.cancel()
-    if alarm.rang or time.monotonic() > deadline + max(grace, 0.05):
+    if alarm.rang or clock.monotonic() > deadline + max(grace, 0.05):
         raise overdue(timeout, None)
     return result
 
@@ -105,7 +105,7 @@ class Watchdog(threading.Thread):
             (STUCK_GRACE, self._on_stuck),
         ]
         for seconds, measure in sorted(measures, key=lambda entry: entry[0]):
-            if self._cancelled.wait(max(self._deadline + seconds - time.monotonic(), 0)):
+            if self._cancelled.wait(max(self._deadline + seconds - clock.monotonic(), 0)):
                 return
             if measure is not None:
                 measure()
@@ -156,7 +156,7 @@ class _Alarm:
         if not hasattr(signal, "setitimer"):
             yield
             return
-        started = time.monotonic()
+        started = clock.monotonic()
         pending, interval = signal.getitimer(signal.ITIMER_REAL)
         seconds = max(self._deadline - started, 0.001)
         if 0 < pending <= seconds:
@@ -177,7 +177,7 @@ class _Alarm:
             armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
-            left = pending - (time.monotonic() - started)
+            left = pending - (clock.monotonic() - started)
             if pending and left > 0:
                 signal.setitimer(signal.ITIMER_REAL, left, interval)
 
@@ -212,7 +212,7 @@ class ProcessLimit:
         if not self._deadlines:
             faulthandler.cancel_dump_traceback_later()
             return
-        seconds = max(self._deadlines) + LOCK_GRACE - time.monotonic()
+        seconds = max(self._deadlines) + LOCK_GRACE - clock.monotonic()
         faulthandler.dump_traceback_later(max(seconds, 1.0), exit=True, file=self._report)
 
 
@@ -255,7 +255,7 @@ def in_a_thread(
     worker.start()
     if started is not None:
         started(worker)
-    if not worker.done.wait(max(deadline + grace - time.monotonic(), 0)):
+    if not worker.done.wait(max(deadline + grace - clock.monotonic(), 0)):
         frame = sys._current_frames().get(worker.ident or 0)
         raise overdue(timeout, where_now(frame, root))
     if worker.error is not None:

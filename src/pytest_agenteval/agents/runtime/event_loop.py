@@ -7,7 +7,6 @@ import contextlib
 import contextvars
 import sys
 import threading
-import time
 from collections.abc import Awaitable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeout
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 from pytest_agenteval.agents.runtime.agent_errors import overdue, where, where_now
 from pytest_agenteval.agents.runtime.deadlines import CANCEL_GRACE
 from pytest_agenteval.errors import AgentFailed
+from pytest_agenteval.support import clock
 
 Outcome: TypeAlias = tuple[Any, BaseException | None]
 """What an awaitable gave: its result, or what it raised."""
@@ -47,7 +47,7 @@ class EventLoopThread:
 
         try:  # from here on: the agent may run, and Ctrl-C come, before call_soon_threadsafe has returned
             loop.call_soon_threadsafe(begin)
-            result, error = future.result(max(deadline - time.monotonic(), 0) + CANCEL_GRACE)
+            result, error = future.result(max(deadline - clock.monotonic(), 0) + CANCEL_GRACE)
         except WaitTimeout:
             if not future.done():
                 raise overdue(timeout, self._leave(loop)) from None
@@ -174,7 +174,7 @@ class AgentOwner:
 
 async def _outcome(awaitable: Awaitable[Any], deadline: float, timeout: float) -> Outcome:
     """Return the result or the error. Nothing is raised: SystemExit in a task would end the loop for all."""
-    limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
+    limit = asyncio.timeout(max(deadline - clock.monotonic(), 0))
     try:
         async with limit:
             result = await awaitable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -26,6 +25,7 @@ from pytest_agenteval.agents.runtime.deadlines import (
 )
 from pytest_agenteval.agents.runtime.output_capture import OutputRouter
 from pytest_agenteval.errors import BudgetSpent
+from pytest_agenteval.support import clock
 from pytest_agenteval.types import Answer, Task
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class AgentRuntime:
         KeyboardInterrupt and what pytest-timeout raises pass through; ``pytest.skip()`` and its like are
         errors of the agent.
         """
-        started = time.monotonic()
+        started = clock.monotonic()
         deadline = started + timeout
         task = replace(task, limits=replace(task.limits, timeout=timeout, deadline=deadline))
         call = _AgentCall(agent, task, deadline, timeout, key or agent.name)
@@ -122,13 +122,13 @@ class AgentRuntime:
             made = failed(error, self._root, self._redact("".join(call.logs)))
             made.args = (self._redact(str(made)),)
             made.traceback = self._redact(made.traceback)
-            made.duration_ms = round((time.monotonic() - started) * 1000, 3)
+            made.duration_ms = round((clock.monotonic() - started) * 1000, 3)
             if made is error:
                 raise
             raise made from error
         duration = answer.duration_ms if call.agent.kind == "replay" else None
         if duration is None:
-            duration = round((time.monotonic() - started) * 1000, 3)
+            duration = round((clock.monotonic() - started) * 1000, 3)
         logs = self._redact(answer.logs + "".join(call.logs))
         return replace(answer, duration_ms=duration, logs=logs)
 
@@ -211,7 +211,7 @@ class AgentRuntime:
         with self._lock:
             owner = AgentOwner(self._loop_of(), obj)
             entered = self._entered.setdefault(id(obj), _Entered(obj, owner))
-        if not entered.lock.acquire(timeout=max(call.deadline - time.monotonic(), 0)):
+        if not entered.lock.acquire(timeout=max(call.deadline - clock.monotonic(), 0)):
             raise overdue(call.timeout, None)
         try:
             if not entered.owner.entered:
@@ -227,7 +227,7 @@ class AgentRuntime:
         with self._lock:
             entered = self._entered.pop(id(agent.entered), None)
         if entered is not None:
-            self._leave(entered, time.monotonic() + timeout)
+            self._leave(entered, clock.monotonic() + timeout)
 
     def watch_output(self, *streams: tuple[Any, str]) -> None:
         """Route output again after ``sys.stdout`` was replaced; ``streams``: what it is replaced with."""
@@ -242,7 +242,7 @@ class AgentRuntime:
         All of it takes about ``wait`` seconds at most. Returns the keys of calls that still run: then
         ``concurrency.leave_hard_at_exit`` is needed.
         """
-        end = time.monotonic() + wait
+        end = clock.monotonic() + wait
         with self._lock:
             entered, workers = list(self._entered.values()), list(self._workers)
             closers = list(self._closers.values())
@@ -252,16 +252,16 @@ class AgentRuntime:
             self._leave(entry, end)
         for agent in closers:
             self._guard(agent, agent.close)
-        stuck = self._loop.close(max(end - time.monotonic(), 0.1)) if self._loop else []
+        stuck = self._loop.close(max(end - clock.monotonic(), 0.1)) if self._loop else []
         for _, worker in workers:
-            worker.join(max(end - time.monotonic(), 0))
+            worker.join(max(end - clock.monotonic(), 0))
         if self._router is not None:
             self._router.remove()
         names = [name for name, worker in workers if worker.is_alive()]
         return (*names, *(f"event loop ({thread.name})" for thread in stuck))
 
     def _leave(self, entry: _Entered, end: float) -> None:
-        left = end - time.monotonic()
+        left = end - clock.monotonic()
         if left > 0 and (fault := entry.owner.leave(end, left)) is not None:
             self._warn(entry.obj, fault)
 

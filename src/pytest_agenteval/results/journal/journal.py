@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from pytest_agenteval.results.journal.records import (
     usage_record,
 )
 from pytest_agenteval.results.journal.run_folder import RunFolder
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import dumps, pack
 from pytest_agenteval.support.private import signed
 from pytest_agenteval.support.redaction import Redactor
@@ -247,4 +247,4 @@ def _without_secrets(record: dict[str, Any], redactor: Redactor) -> dict[str, An
 
 
 def _now() -> str:
-    return datetime.now().astimezone().isoformat()
+    return clock.now().astimezone().isoformat()

@@ -10,7 +10,6 @@ import platform
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.errors import AgentEvalError
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.files import write_atomic
 from pytest_agenteval.support.private import key_of, make_key, private_folder, remove_old, remove_private
 from pytest_agenteval.support.processes import birth_of, is_alive
@@ -249,7 +249,7 @@ def locked(output_dir: Path) -> Iterator[None]:
 def _idle(folder: RunFolder) -> float:
     """Return the seconds since a line was written into the folder."""
     written = [path.stat().st_mtime for path in folder.journals()]
-    return max(0.0, time.time() - max(written)) if written else math.inf
+    return max(0.0, clock.epoch() - max(written)) if written else math.inf
 
 
 def run_folders(output_dir: Path) -> list[Path]:
@@ -322,7 +322,7 @@ def _facts(token: str, generation: int, name: str) -> dict[str, Any]:
         "pid": pid,
         "birth": birth_of(pid),
         "host": platform.node(),
-        "started_at": datetime.now(UTC).isoformat(),
+        "started_at": clock.now().isoformat(),
         "name": name,
     }
 
