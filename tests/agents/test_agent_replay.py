@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import hashlib
 import json
 import multiprocessing
 import shutil
@@ -126,7 +127,7 @@ def test_the_file_is_json_lines_that_say_what_was_asked_of_which_model(recorder)
     record(recorder, "x", "how many?", model="a:b", attempt=2, caller="maya")
     line = json.loads(recorder.path.read_text())
     assert line == {
-        "key": recording_key(["how many?"], "a:b", 2),
+        "key": recording_key(Task(("how many?",), "a:b", attempt=2, caller="maya")),
         "turns": ["how many?"],
         "model": "a:b",
         "attempt": 2,
@@ -135,11 +136,82 @@ def test_the_file_is_json_lines_that_say_what_was_asked_of_which_model(recorder)
     }
 
 
-def test_the_key_is_sha256_over_turns_model_and_attempt():
-    import hashlib
+APART = [
+    {"context": "planner"},
+    {"context": "responder"},
+    {"database": "shop"},
+    {"database": "crm"},
+    {"vars": {"month": dt.date(2024, 5, 1)}},
+    {"vars": {"month": dt.date(2024, 6, 1)}},
+    {"vars": {"month": "2024-05-01"}},
+    {"approve": True},
+    {"approve": ("delete",)},
+    {"clarification": True},
+    {"caller": {"user": "maya"}},
+    {"caller": {"user": "noor"}},
+    {"input": {"order": 1}},
+]
 
-    assert recording_key(("a", "b"), "m:n", 1) == hashlib.sha256(b'[["a","b"],"m:n",1]').hexdigest()
-    assert recording_key(("a",), None, 1) != recording_key(("a",), None, 2)
+
+def test_the_key_is_of_the_whole_task(recorder, replay):
+    tasks = [Task(("q",), **parts) for parts in [{}, *APART]]
+    assert len({recording_key(task) for task in tasks}) == len(tasks)
+    assert (
+        recording_key(Task(("q",)))
+        != recording_key(Task(("q",), attempt=2))
+        != recording_key(Task(("q", "r")))
+    )
+    assert recording_key(Task(("q",), vars={"a": 1, "b": 2})) == recording_key(
+        Task(("q",), vars={"b": 2, "a": 1})
+    )
+    for number, parts in enumerate(APART):
+        record(recorder, f"answer {number}", **parts)
+    assert [replay(**parts).text for parts in APART] == [f"answer {number}" for number in range(len(APART))]
+
+
+def test_a_task_that_differs_from_what_was_recorded_is_told_in_what(recorder, replay):
+    record(recorder, "x", context="planner", vars={"a": 1})
+    with pytest.raises(AgentFailed) as caught:
+        replay(context="responder", vars={"a": 1})
+    assert str(caught.value).endswith(
+        "no recorded answer in deep/answers.jsonl for 'q': it was recorded with another context"
+    )
+    with pytest.raises(AgentFailed, match=r"another context, vars, approve$"):
+        replay(approve=True)
+
+
+def test_a_database_that_one_side_does_not_name_is_any(recorder, replay):
+    record(recorder, "x", database="shop")
+    assert replay().text == "x"
+    with pytest.raises(AgentFailed, match=r"another database$"):
+        replay(database="crm")
+    record(recorder, "y")
+    assert replay(database="crm").text == "y"
+    assert replay(database="shop").text == "x"
+
+
+def test_a_masked_caller_is_found_by_the_key(tmp_path, replay):
+    recorder = Recorder(tmp_path / "deep" / "answers.jsonl", Redactor(["hush-hush-token"]))
+    record(recorder, "x", caller={"token": "hush-hush-token"})
+    record(recorder, "y", caller={"token": "another-caller"})
+    assert "hush-hush-token" not in recorder.path.read_text()
+    assert replay(caller={"token": "hush-hush-token"}).text == "x"
+
+
+def test_lines_by_hand_and_of_0_1_are_of_any_context(tmp_path, replay):
+    (tmp_path / "deep").mkdir()
+    old = hashlib.sha256(b'[["q"],null,1]').hexdigest()
+    lines = [
+        {"turns": ["q"], "model": None, "key": old, "attempt": 1, "answer": {"text": "old"}},
+        {"turns": ["by hand"], "context": "planner", "answer": {"text": "hand"}},
+    ]
+    (tmp_path / "deep" / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert replay(context="planner", database="shop").text == "old"
+    assert replay("by hand", context="planner", vars={"a": 1}).text == "hand"
+    with pytest.raises(AgentFailed, match=r"another context$"):
+        replay("by hand", context="responder")
+    with pytest.raises(AgentFailed, match=r"another caller$"):
+        replay(caller="maya")
 
 
 def test_without_a_model_the_files_only_one_is_used_and_named(recorder, replay, tmp_path):
@@ -202,7 +274,7 @@ def test_a_task_with_only_an_input_is_told_apart_by_it(recorder, tmp_path):
     recorder.record(Task((), input={"order": 2}), normalize("two"))
     agent = make_agent("replay:deep/answers.jsonl", AgentContext(root=tmp_path)).agent
     assert [agent.run(Task((), input={"order": n})).text for n in (1, 2)] == ["one", "two"]
-    with pytest.raises(AgentFailed, match=r"for \"input {'order': 3}\"$"):
+    with pytest.raises(AgentFailed, match=r"for \"input {'order': 3}\": it was recorded with another input$"):
         agent.run(Task((), input={"order": 3}))
 
 

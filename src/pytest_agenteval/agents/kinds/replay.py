@@ -1,7 +1,8 @@
 """``replay:FILE`` and the recorder behind ``--agent-record FILE``.
 
 A recording is a text file of JSON lines, one per attempt: ``{"key", "turns", "model", "attempt",
-"answer"}`` (``input`` and ``caller`` where the task had them), and in ``types`` the kinds of the values
+"answer"}`` (and database, context, caller, input, vars, approve, clarification where the task had them),
+and in ``types`` the kinds of the values
 that JSON cannot hold. A line written by hand needs no key and no types.
 """
 
@@ -29,9 +30,31 @@ from pytest_agenteval.support.text import cut
 from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
+PARTS = ("database", "context", "caller", "input", "vars", "approve", "clarification")
+"""What tells tasks of the same turns apart; a line holds those that are set."""
 
-def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
-    """Return sha256 over what was said, by which model it was answered, and which attempt it was."""
+
+def recording_key(task: Task, model: str | None = None, attempt: int | None = None) -> str:
+    """Return sha256 over the whole task: turns, model, attempt and :data:`PARTS`.
+
+    ``model`` and ``attempt`` stand in place of the task's own.
+    """
+    chosen = task.model if model is None else model
+    number = task.attempt if attempt is None else attempt
+    plain, kinds = _packed(_apart(task))
+    form = dumps([list(task.turns), chosen, number, _sorted(plain), _sorted(kinds)])
+    return hashlib.sha256(form.encode("ascii")).hexdigest()
+
+
+def _sorted(value: Any) -> Any:
+    """Maps in the order of their keys, at every depth."""
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _old_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
+    """Return the key of version 0.1, which knew turns, model and attempt alone."""
     form = json.dumps([list(turns), model, attempt], ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(form.encode("ascii")).hexdigest()
 
@@ -39,23 +62,27 @@ def recording_key(turns: Sequence[str], model: str | None, attempt: int) -> str:
 def recording_line(task: Task, answer: Answer) -> dict[str, Any]:
     """Return one line of a recording; ``answer`` is a normalised one."""
     line: dict[str, Any] = {
-        "key": recording_key(task.turns, task.model, task.attempt),
+        "key": recording_key(task),
         "turns": list(task.turns),
         "model": task.model,
         "attempt": task.attempt,
     }
-    typed = {**_apart(task), "answer": answer_fields(answer)}
-    try:
-        plain, kinds = pack(typed, exact=True)
-    except NotExact:  # a class derived from one of Python's own: kept as that
-        plain, kinds = pack(typed)
+    plain, kinds = _packed({**_apart(task), "answer": answer_fields(answer)})
     return {**line, **plain, **({"types": kinds} if kinds else {})}
 
 
+def _packed(typed: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    try:
+        return pack(typed, exact=True)
+    except NotExact:  # a class derived from one of Python's own: kept as that
+        return pack(typed)
+
+
 def _apart(task: Task) -> dict[str, Any]:
-    """Return what distinguishes tasks of the same turns."""
-    values = {"input": task.input, "caller": task.caller}
-    return {name: plain_tree(value) for name, value in values.items() if value is not None}
+    """Return what distinguishes tasks of the same turns, without what has its default."""
+    unset = Task(())
+    values = {name: getattr(task, name) for name in PARTS}
+    return {name: plain_tree(value) for name, value in values.items() if value != getattr(unset, name)}
 
 
 _DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Answer)}
@@ -174,7 +201,7 @@ class _Line:
     form: Mapping[str, Any]
 
     def values(self, *names: str) -> dict[str, Any]:
-        """Return the parts ``names`` of the line (all of them: answer, input, caller) with their types.
+        """Return the parts ``names`` of the line (all: the answer and :data:`PARTS`) with their types.
 
         Raises ``ValueError`` and others for a value that does not fit its type.
         """
@@ -184,12 +211,28 @@ class _Line:
             return dict(decode(parts))
         return dict(unpack(copy.deepcopy(parts), kinds))
 
+    @property
+    def whole(self) -> bool:
+        """Whether the line tells its whole task: it was recorded, and after version 0.1."""
+        key = self.form.get("key")
+        return isinstance(key, str) and key != _old_key(self.turns, self.model, self.attempt)
+
     def apart(self) -> dict[str, Any]:
         """Return what tells its task from others of the same turns."""
-        return self.values("input", "caller")
+        return self.values(*PARTS)
+
+    def answers(self, apart: Mapping[str, Any]) -> bool:
+        """Return whether its task is that of ``apart``, the database left open where either has none.
+
+        A line by hand or of version 0.1 that does not name a part is of any, but for caller and input.
+        """
+        own = self.apart()
+        always = PARTS if self.whole else ("caller", "input", *own)
+        compared = [name for name in always if name != "database" or (name in own and name in apart)]
+        return all(own.get(name) == apart.get(name) for name in compared)
 
 
-_TYPED = ("answer", "input", "caller")
+_TYPED = ("answer", *PARTS)
 
 
 class ReplayAgent:
@@ -201,7 +244,7 @@ class ReplayAgent:
         self._wrap = wrap
         self._lock = threading.Lock()
         self._lines: list[_Line] | None = None
-        self._by_key: dict[str, list[_Line]] = {}
+        self._by_turns: dict[tuple[tuple[str, ...], str | None], list[_Line]] = {}
 
     def recorded_model(self) -> str | None:
         """Return the file's only model; ``None`` when it holds none or several."""
@@ -231,10 +274,13 @@ class ReplayAgent:
             raise AgentFailed(f"{self._name}:{found.number}: not a recorded answer: {error!r}") from error
 
     def _attempts(self, task: Task, model: str | None) -> dict[int, _Line]:
-        """Return attempt number -> its last line, for this task and model."""
+        """Attempt number -> its last line, for this task and model; its own key decides before its parts."""
+        lines = self._by_turns.get((task.turns, model), [])
         apart = _apart(task)
-        lines = self._by_key.get(recording_key(task.turns, model, 0), [])
-        return {line.attempt: line for line in lines if line.apart() == apart}
+        keyed = {line.attempt: line for line in lines
+                 if line.form.get("key") == recording_key(task, model, line.attempt)}  # fmt: skip
+        alike = {line.attempt: line for line in lines if line.attempt not in keyed and line.answers(apart)}
+        return {**alike, **keyed}
 
     def _only_model(self) -> str | None:
         models = self._models()
@@ -254,6 +300,11 @@ class ReplayAgent:
         if attempts:
             known = ", ".join(map(str, attempts))
             return f"{what}, attempt {task.attempt} (recorded: {known}); --agent-replay-wrap repeats those"
+        others = self._by_turns.get((task.turns, model), [])
+        if others:
+            apart, own = _apart(task), others[-1].apart()
+            differing = [name for name in PARTS if apart.get(name) != own.get(name)]
+            return f"{what}: it was recorded with another {', '.join(differing)}"
         models = self._models()
         if model is not None and model not in models:
             return f"{what}, model {model}; recorded models: {', '.join(map(str, models)) or 'none'}"
@@ -264,7 +315,7 @@ class ReplayAgent:
             if self._lines is None:
                 lines = self._parsed()
                 for line in lines:
-                    self._by_key.setdefault(recording_key(line.turns, line.model, 0), []).append(line)
+                    self._by_turns.setdefault((line.turns, line.model), []).append(line)
                 self._lines = lines
             return self._lines
 
