@@ -15,6 +15,7 @@ from pytest_agenteval.support.column_names import NAME_RULES, expected_by_alias,
 PARTIAL = "partial_match"
 MOST_MEASURED = 900
 LEAST_SHARE = 0.5
+MOST_CROSSED = 20
 Pairs = list[tuple[int, int]]
 
 
@@ -69,9 +70,8 @@ def affinity(one: str, two: str) -> float:
     return len(mine & theirs) / max(len(mine | theirs), 1)
 
 
-def _says_the_same(one: str, two: str) -> bool:
-    """Return whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
-    mine, theirs = words_of(one), words_of(two)
+def _includes(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
     return bool(mine) and bool(theirs) and (mine <= theirs or theirs <= mine)
 
 
@@ -226,16 +226,24 @@ class _Finder:
         ``wins``, ``losses`` answered as ``wins_count``, ``losses_count`` with each other's values is a
         mistake of the agent's; there the names are taken, so that it is reported.
         """
+        mine = {e: words_of(self.expected[e]) for e, _ in chosen}
+        theirs = {a: words_of(self.actual[a]) for _, a in chosen}
+        owner = {a: e for e, a in chosen}
+        by_word: dict[str, list[int]] = {}
+        for a, words in theirs.items():
+            for word in words:
+                by_word.setdefault(word, []).append(a)
         out: dict[int, int] = {}
-        for i, (e, a) in enumerate(chosen):
-            for f, b in chosen[i + 1 :]:
-                straight = self._same(e, a) or self._same(f, b)
-                if not straight and self._same(e, b) and self._same(f, a) and not self._alike(e, b):
+        for e, a in chosen:
+            near = {b for word in mine[e] for b in by_word.get(word, ())}
+            if len(near) > MOST_CROSSED or _includes(mine[e], theirs[a]):
+                continue
+            for b in near:
+                f = owner[b]
+                told = _includes(mine[e], theirs[b]) and _includes(mine[f], theirs[a])
+                if told and not _includes(mine[f], theirs[b]) and not self._alike(e, b):
                     out.update({e: b, f: a})
         return out
-
-    def _same(self, e: int, a: int) -> bool:
-        return _says_the_same(self.expected[e], self.actual[a])
 
     def _alike(self, e: int, a: int) -> bool:
         """Return whether the columns hold the same in each row, so that either may stand for the other."""

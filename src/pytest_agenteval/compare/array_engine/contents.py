@@ -64,21 +64,30 @@ def bound(options: ColumnOptions, x: Floats) -> Floats:
     return reach(ArrayNumberRule(options, empty, empty).base, x)
 
 
-def likely_same(
-    mine: ColumnContent, others: Sequence[tuple[int, ColumnContent]], options: ColumnOptions
-) -> list[bool]:
-    """Return which of ``others`` may hold the same bag as ``mine`` under the tolerance."""
-    possible = [theirs.shape == mine.shape for _, theirs in others]
-    rows = [i for i, same in enumerate(possible) if same]
-    if not len(mine.ranks) or not rows:
-        return possible
-    ranks = np.stack([others[i][1].ranks for i in rows])
-    far = np.abs(ranks - mine.ranks) > bound(options, mine.ranks)
-    near = [not bool(row.any()) for row in far]
-    bounds = [bound(options, x) for x in mine.sorted]
-    for i, good in zip(rows, near, strict=True):
-        possible[i] = good and all(
-            bool(np.all(np.abs(x - y) <= far))
-            for x, y, far in zip(mine.sorted, others[i][1].sorted, bounds, strict=True)
-        )
-    return possible
+class ContentIndex:
+    """Columns by what they hold, so that those like another one are found without trying them all."""
+
+    def __init__(self, contents: Sequence[tuple[int, ColumnContent]]) -> None:
+        self._groups: dict[tuple[int, tuple[int, ...]], list[tuple[int, ColumnContent]]] = {}
+        for column, content in contents:
+            self._groups.setdefault(content.shape, []).append((column, content))
+        self._ranks: dict[tuple[int, tuple[int, ...]], Floats] = {}
+
+    def like(self, mine: ColumnContent, options: ColumnOptions) -> list[int]:
+        """Return the columns that may hold the same bag as ``mine`` under the tolerance."""
+        shape = mine.shape
+        group = self._groups.get(shape, [])
+        if not group or not len(mine.ranks):
+            return [column for column, _ in group]
+        if shape not in self._ranks:
+            self._ranks[shape] = np.stack([content.ranks for _, content in group])
+        far = np.abs(self._ranks[shape] - mine.ranks) > bound(options, mine.ranks)
+        bounds = [bound(options, x) for x in mine.sorted]
+        return [
+            group[at][0]
+            for at in np.flatnonzero(~far.any(axis=1)).tolist()
+            if all(
+                bool(np.all(np.abs(x - y) <= near))
+                for x, y, near in zip(mine.sorted, group[at][1].sorted, bounds, strict=True)
+            )
+        ]

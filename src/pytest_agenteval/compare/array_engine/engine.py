@@ -20,8 +20,8 @@ from pytest_agenteval.compare.array_engine.column_search import assign
 from pytest_agenteval.compare.array_engine.contents import (
     ColumnContent,
     ContentCoder,
+    ContentIndex,
     content_of,
-    likely_same,
 )
 from pytest_agenteval.compare.array_engine.matching import ArrayPairing, Matcher, run_ids
 from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule, reach
@@ -163,26 +163,30 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
     ) -> dict[int, list[int]]:
         """Return for each expected column the answered ones that may hold the same bag of values.
 
-        Columns are distinguished by what they hold, not pair by pair, so that wide tables stay cheap.
+        Columns are told apart by what they hold, not pair by pair, so that wide tables stay cheap.
         """
-        return {e: self._alike_to(e, actual_indexes) for e in expected_indexes}
+        scaled = {a for a in actual_indexes if self.percent(a)}
+        indexes: dict[ColumnReading, ContentIndex] = {}
+        out: dict[int, list[int]] = {}
+        for e in expected_indexes:
+            options, reading = self.options_of(e), self.base_reading(e)
+            by_rows = self.options.duplicates == "set" or options.percent == "either"
+            if by_rows or reading.kind.name in JSON_LIKE:
+                out[e] = [a for a in actual_indexes if self.pair([(e, a)]).matched]
+                continue
+            if reading not in indexes:
+                indexes[reading] = self._index(reading, actual_indexes)
+            asked = scaled if reading.kind.numeric else set()
+            asked = asked | {a for a in actual_indexes if (e, a) in self._columns}
+            found = set(indexes[reading].like(self.content(True, e, reading), options)) - asked
+            found |= {a for a in asked if self.pair([(e, a)]).matched}
+            out[e] = sorted(found)
+        return out
 
-    def _alike_to(self, e: int, actual_indexes: Sequence[int]) -> list[int]:
-        options, reading = self.options_of(e), self.base_reading(e)
-        rows = self.options.duplicates == "set" or options.percent == "either"
-        rows = rows or reading.kind.name in JSON_LIKE
-        found: list[int] = []
-        asked: list[int] = []
-        for a in actual_indexes:
-            if rows or (e, a) in self._columns or (reading.kind.numeric and self.percent(a)):
-                found += [a] if self.pair([(e, a)]).matched else []
-            else:
-                asked.append(a)
-        if asked and self.rows[0] == self.rows[1]:
-            mine = self.content(True, e, reading)
-            theirs = [(a, self.content(False, a, reading)) for a in asked]
-            found += [a for a, same in zip(asked, likely_same(mine, theirs, options), strict=True) if same]
-        return sorted(found, key=actual_indexes.index) if rows else sorted(found)
+    def _index(self, reading: ColumnReading, actual_indexes: Sequence[int]) -> ContentIndex:
+        """The answered columns by what they hold when read in one way; none where row counts differ."""
+        same = self.rows[0] == self.rows[1]
+        return ContentIndex([(a, self.content(False, a, reading)) for a in actual_indexes if same])
 
     def percent(self, a: int) -> bool:
         """Return whether an answered column holds cells with %, which a factor may still bring together."""

@@ -89,7 +89,7 @@ def diagnose(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
     alignment = align(context)
     found = found or joint.columns_swapped(context, alignment)
     if not found:
-        positions = [i for i in context.suspects(alignment) if context.agrees_without(i)]
+        positions = [i for i in blamable(context, alignment) if context.agrees_without(i)]
         try:
             found = first_word(context, positions)
         except TooMuchWork:
@@ -103,6 +103,18 @@ def diagnose(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
     if found is not None and found.word == "rows_differ":
         alignment = align(context, split=True)
     return found or joint.values_differ(context, alignment), alignment
+
+
+def blamable(context: DiagnosisContext[Any], alignment: Alignment) -> list[int]:
+    """Return the columns that may be to blame alone: where two hold other values, none is."""
+    unlike: list[int] = []
+    for position, (e, a) in enumerate(context.pairs):
+        if not context.engine.alike(e, a):
+            unlike.append(position)
+            if len(unlike) > 1:
+                return []
+    suspects = context.suspects(alignment)
+    return [i for i in suspects if i in unlike] if unlike else suspects
 
 
 def first_word(context: DiagnosisContext[Any], positions: list[int]) -> Diagnosis | None:

@@ -24,6 +24,7 @@ from pytest_agenteval.compare.values.cells import ColumnReading, Unreadable, rea
 from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
 from pytest_agenteval.support.scalars import is_null, plain
 from pytest_agenteval.support.text import counted
+from pytest_agenteval.table import Table
 
 HEAD = 200
 MOST_TRIED = 12
@@ -109,7 +110,8 @@ def _said(
 
 def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterator[list[tuple[int, int]]]:
     """Yield injective pairings of missing columns with left-over ones that fit, the likeliest first."""
-    fitting = {e: [a for a in columns.extra if _fits(engine, e, a)] for e in columns.missing}
+    fits = _Fitting(engine)
+    fitting = {e: [a for a in columns.extra if fits.fits(e, a)] for e in columns.missing}
     fitting = {e: found for e, found in fitting.items() if found}
     if not fitting:
         return
@@ -119,9 +121,9 @@ def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterato
     if most and not _better_by_name(engine, most, scores):
         tied, taken = {e for e, _ in most}, {a for _, a in most}
         rest = {e: [a for a in found if a not in taken] for e, found in fitting.items() if e not in tied}
-        yield from ([*most, *pairs] for pairs in _injective(engine, rest))
+        yield from ([*most, *pairs] for pairs in _injective(fits, rest))
     else:
-        yield from _injective(engine, fitting)
+        yield from _injective(fits, fitting)
 
 
 def _scores(
@@ -153,16 +155,15 @@ def _better_by_name(
     )
 
 
-def _injective(
-    engine: ComparisonEngine[Any, Any], fitting: dict[int, list[int]]
-) -> Iterator[list[tuple[int, int]]]:
+def _injective(fits: _Fitting, fitting: dict[int, list[int]]) -> Iterator[list[tuple[int, int]]]:
     """Yield pairings in the order of their likeness by name, kind and place;
     as many columns as there can be.
     """
+    engine = fits.engine
     expected, actual = engine.expected, engine.actual
 
     def likelihood(e: int, a: int) -> tuple[float, bool, int]:
-        same = engine.kind(e) == answered_kind(engine, a)
+        same = engine.kind(e) == fits.head(a)[0]
         return -affinity(expected.columns[e].name, actual.columns[a].name), not same, a
 
     ordered = {e: sorted(found, key=lambda a, e=e: likelihood(e, a)) for e, found in fitting.items()}  # type: ignore[misc]
@@ -180,34 +181,54 @@ def _injective(
                 yield pairs
 
 
-def answered_kind(engine: ComparisonEngine[Any, Any], a: int) -> Kind:
-    """Return the kind of an answered column: its SQL type, else that of its first values."""
-    known = kind_of(engine.actual.columns[a].type)
-    return known or kind_of_values(engine.actual.head(HEAD).column(a))
+class _Fitting:
+    """Which answered columns could stand for an expected one: their values can be read as such."""
+
+    def __init__(self, engine: ComparisonEngine[Any, Any]) -> None:
+        self.engine = engine
+        self._heads: dict[int, tuple[Kind, list[Any]]] = {}
+        self._fits: dict[tuple[Kind, bool, int], bool] = {}
+
+    def head(self, a: int) -> tuple[Kind, list[Any]]:
+        """Return the kind of an answered column and its first values, NULLs left out."""
+        if a not in self._heads:
+            column, values = self.engine.actual.columns[a], self.engine.actual.values[a]
+            head = Table((column,), (values,), self.engine.actual.row_count).head(HEAD).column(0)
+            found = [value for value in map(plain, head) if not is_null(value)]
+            self._heads[a] = kind_of(column.type) or kind_of_values(found), found
+        return self._heads[a]
+
+    def fits(self, e: int, a: int) -> bool:
+        """Return whether column ``a`` could be column ``e``."""
+        kind = self.engine.kind(e)
+        codes = kind.name == "text" and self._digits(e)
+        key = kind, codes, a
+        if key not in self._fits:
+            self._fits[key] = _readable(kind, codes, *self.head(a))
+        return self._fits[key]
+
+    def _digits(self, e: int) -> bool:
+        texts = [v for v in self.engine.expected.head(HEAD).column(e) if isinstance(v, str)]
+        return bool(texts) and all(text.strip().isdigit() for text in texts)
 
 
-def _fits(engine: ComparisonEngine[Any, Any], e: int, a: int) -> bool:
-    """Return whether an answered column could stand for an expected one: its values can be read as such."""
-    kind, other = engine.kind(e), answered_kind(engine, a)
-    values = [v for v in map(plain, engine.actual.head(HEAD).column(a)) if not is_null(v)]
+def _readable(kind: Kind, codes: bool, other: Kind, values: list[Any]) -> bool:
+    """Whether values of kind ``other`` can be read as ``kind``; ``codes``: texts of digits are expected."""
     if not values:
         return True
     if kind.name == "text":
-        codes = [v for v in engine.expected.head(HEAD).column(e) if isinstance(v, str)]
-        digits = bool(codes) and all(code.strip().isdigit() for code in codes)
-        return other.name in ("text", "uuid", "json") or (digits and other.numeric)
+        return other.name in ("text", "uuid", "json") or (codes and other.numeric)
     if kind.name in MOMENTS and other.name == "text":
-        return _mostly(
-            [_DATE_LIKE.fullmatch(v.strip()[:40]) is not None for v in values if isinstance(v, str)]
-        )
+        texts = [value.strip()[:40] for value in values if isinstance(value, str)]
+        return _mostly([_DATE_LIKE.fullmatch(text) is not None for text in texts])
     if kind.name in MOMENTS or other.name in MOMENTS:
         return kind.name in MOMENTS and other.name in MOMENTS
     if kind.name == "boolean" and other.numeric:
-        return all(v in (0, 1) for v in values)
+        return all(value in (0, 1) for value in values)
     if kind.numeric and other.name == "boolean":
         return False
     reading = ColumnReading(kind)
-    return _mostly([not isinstance(read_cell(v, reading)[0], Unreadable) for v in values])
+    return _mostly([not isinstance(read_cell(value, reading)[0], Unreadable) for value in values])
 
 
 def _mostly(flags: Sequence[bool]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_agenteval.compare.values.numbers import LONGEST, Number, shortest
 
 DEEPEST = 60
-MOST_NODES = 100_000
+MOST_NODES = 600_000
 
 
 def too_large(value: Any) -> bool:
