@@ -38,9 +38,9 @@ from pytest_agenteval.types import Consumption
         (
             "Order was Shipped",
             {"pattern": "shipped", "ignore_case": False},
-            "text: pattern 'shipped' is not found",
+            "text: pattern `shipped` is not found",
         ),
-        ("", {"contains": "a", "pattern": "b"}, "text: 'a' is missing; pattern 'b' is not found"),
+        ("", {"contains": "a", "pattern": "b"}, "text: 'a' is missing; pattern `b` is not found"),
     ],
 )
 def test_text(text, raw, why):

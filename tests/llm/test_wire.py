@@ -82,7 +82,8 @@ def test_other_statuses_are_asked_once(raw, wire, status: int) -> None:
     raw.says(then=http(status, {"error": "Bad Request", "message": "no"}))
     reply = send(wire, raw.url)
     assert len(raw.requests) == 1
-    assert str(reply.failure()) == f"nao server answered HTTP {status}: no"
+    place = f" at {reply.url}" if status == 404 else ""  # where the address itself may be wrong
+    assert str(reply.failure()) == f"nao server answered HTTP {status}: no{place}"
 
 
 def test_pauses_grow(raw) -> None:
@@ -254,7 +255,16 @@ def test_a_body_that_is_not_json(raw, wire, answer: bytes, text: str) -> None:
 )
 def test_what_the_other_side_said(raw, wire, answer: bytes, text: str) -> None:
     raw.says(answer)
-    assert str(send(wire, raw.url).failure()) == f"nao server answered {text}"
+    reply = send(wire, f"{raw.url}?key=S3CRET")
+    place = f" at {reply.url.partition('?')[0]}" if reply.status == 404 else ""
+    assert str(reply.failure()) == f"nao server answered {text}{place}"
+    assert "S3CRET" not in place
+
+
+def test_a_field_that_a_service_does_not_find_is_named(raw, wire) -> None:
+    missing = {"type": "missing", "loc": ["body", "question"], "msg": "Field required"}
+    raw.says(http(422, {"detail": [missing]}))
+    assert str(send(wire, raw.url).failure()) == "nao server answered HTTP 422: Field required: body.question"
 
 
 def test_gzip_is_understood_and_broken_gzip_named(raw, wire) -> None:

@@ -196,3 +196,54 @@ def test_data_that_did_not_change_is_not_told_as_changed(
     told = capsys.readouterr().out
     assert "a  passed -> failed [case changed]: " in told
     assert "data changed" not in told
+
+
+FORMS = """
+import pytest
+
+@pytest.fixture(scope="session")
+def agent():
+    def answer(prompt):
+        if prompt == "dict":
+            return {"text": "six stores", "data": [{"n": 6}]}
+        if prompt == "tuples":
+            return [(6,)]
+        return "There are 6 stores."
+    return answer
+"""
+
+
+def shown(project: pytest.Pytester, prompt: str, more: str = "") -> list[str]:
+    """What the terminal shows of a case with this prompt, folded lines joined."""
+    project.makeconftest(FORMS)
+    text = f"prompt: {prompt}\nexpected: [{{n: 6}}]\n{more}"
+    project.path.joinpath("tests", "a.yml").write_text(text, "utf-8")
+    joined = re.sub(r"\n {2,}", " ", "\n".join(project.runpytest().outlines))
+    return joined.splitlines()
+
+
+def test_an_agent_that_only_talks_is_told_how_to_hand_a_table_over(shop: pytest.Pytester) -> None:
+    lines = shown(shop, "text")
+    assert "no data returned: the agent returned no table; 1 row expected [no_answer]" in lines
+    assert "said      There are 6 stores." in lines
+    (hint,) = [line for line in lines if line.startswith("hint")]
+    assert hint == (
+        "hint      the agent handed no table over: return rows (a list of dicts, a DataFrame), "
+        "Answer(text, data=rows), or Answer with the ToolCall that ran the SQL; --agent-extract json with "
+        "--agent-extract-model reads a table out of the text"
+    )
+
+
+def test_a_dict_as_a_program_writes_it_is_an_answer(shop: pytest.Pytester) -> None:
+    lines = shown(shop, "dict", "assertions: [{type: text, pattern: '\\b7\\b|seven'}]\n")
+    assert r"failed text: pattern `\b7\b|seven` is not found" in lines
+    assert "answer    handed over by the agent" in lines
+    assert "said      six stores" in lines  # although there is a table: a check of the words failed
+    assert not [line for line in lines if line.startswith("hint")]
+
+
+def test_rows_without_names_say_where_names_come_from(shop: pytest.Pytester) -> None:
+    lines = shown(shop, "tuples")
+    (error,) = [line for line in lines if line.startswith("error in stage agent")]
+    hint = "a list that holds tuple, which has no column names (a cursor's rows: .df(), .arrow(), or dicts)"
+    assert hint in error

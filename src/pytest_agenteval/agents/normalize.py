@@ -21,6 +21,8 @@ ALLOWED = (
 )
 _SCALARS = (bool, int, float, Decimal, date, datetime, time, timedelta)
 _ANSWER = [field.name for field in fields(Answer)]
+_SAYING = {"text", "data", "value", "tool_calls"}
+"""Fields of which a dict must have one to be an answer as a program writes it."""
 _ALIASES: Mapping[str, str] = {
     "toolName": "name", "toolCallId": "id", "tool": "name", "arguments": "args", "input": "args",
     "output": "result", "tool_call_id": "id",
@@ -33,6 +35,8 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
         return _checked(raw, place)
     if isinstance(raw, str):
         return Answer(text=clean_text(raw))
+    if isinstance(raw, Mapping) and raw and raw.keys() <= set(_ANSWER) and raw.keys() & _SAYING:
+        return answer_from_mapping(raw, place)  # as a program writes it
     table = as_table(raw, place)
     if table is not None:
         return Answer(data=table)
@@ -54,7 +58,8 @@ def _named(raw: Any) -> str:
     kind = type(raw).__name__
     if isinstance(raw, list | tuple) and raw:
         first = next(item for item in raw if not _is_record(item))
-        return f"a {kind} that holds {type(first).__name__}"
+        hint = ", which has no column names (a cursor's rows: .df(), .arrow(), or dicts)"
+        return f"a {kind} that holds {type(first).__name__}{hint if isinstance(first, tuple) else ''}"
     if isinstance(raw, Mapping):
         return f"a {kind} (one row is [{{...}}], an answer is Answer(...))"
     return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"

@@ -68,7 +68,7 @@ class TextCheck(Check):
         if self.pattern is not None:
             flags = re.IGNORECASE if self.ignore_case else 0
             if not found(self.pattern, evidence.text, flags):
-                faults.append(f"pattern {self.pattern!r} is not found")
+                faults.append(f"pattern `{self.pattern}` is not found")
         if self.grounded:
             faults += _ungrounded(evidence)
         return self.result(not faults, f"text: {'; '.join(faults)}" if faults else "text: ok")

@@ -97,7 +97,9 @@ class HttpResponse:
     def failure(self) -> AgentFailed:
         """Return the error for an answer whose status is not a success."""
         tries = f" (tried {self.tries} times)" if self.tries > 1 else ""
-        return self.failed(f"{self.service} answered {self.problem()}{tries}{self.note}")
+        # where the address itself may be wrong, it is what a person must look at
+        place = f" at {self.url.partition('?')[0]}" if self.status in (404, 405, 410) else ""
+        return self.failed(f"{self.service} answered {self.problem()}{place}{tries}{self.note}")
 
     def failed(self, text: str) -> AgentFailed:
         """Return an error with this text that carries the requests of the call."""
@@ -112,6 +114,9 @@ def error_text(value: Any) -> str:
         return value
     if isinstance(value, list) and value:
         return error_text(value[0])
+    if isinstance(value, Mapping) and isinstance(value.get("loc"), list) and value.get("msg"):
+        # what FastAPI says of a field that it does not find
+        return f"{value['msg']}: {'.'.join(map(str, value['loc']))}"
     if not isinstance(value, Mapping):
         return ""
     for key in ("message", "error", "detail", "errors", "msg"):
