@@ -90,9 +90,11 @@ class AgentFailed(StageError):
     ``answer`` is what there was until then, where anything is known: requests on the wire, tool
     calls, tokens and cost already spent. ``logs`` is what the agent printed and logged before, where
     calls overlap; ``duration_ms`` how long the call took, where it was begun; ``traceback`` the agent's own
-    frames and causes as text, where it raised.
+    frames and causes as text, where it raised. ``fails``: it counts as a wrong answer
+    (``--agent-raises-fail``).
     """
 
+    fails: bool = False
     logs: str = ""
     traceback: str = ""
     duration_ms: float | None = None

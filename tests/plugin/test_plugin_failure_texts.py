@@ -247,3 +247,32 @@ def test_rows_without_names_say_where_names_come_from(shop: pytest.Pytester) -> 
     (error,) = [line for line in lines if line.startswith("error in stage agent")]
     hint = "a list that holds tuple, which has no column names (a cursor's rows: .df(), .arrow(), or dicts)"
     assert hint in error
+
+
+def test_an_exception_of_the_agent_can_count_as_a_failure(shop: pytest.Pytester) -> None:
+    for name, prompt in (("raises", "raise: no idea"), ("right", "<<SELECT 6 AS n>>")):
+        text = f'prompt: "{prompt}"\nexpected: [{{n: 6}}]\n'
+        (shop.path / "tests" / f"{name}.yml").write_text(text, "utf-8")
+    plain = shop.runpytest("--agent-k", "2")
+    plain.assert_outcomes(passed=1, errors=1)
+    plain.stdout.fnmatch_lines(["agent * 100.0 % * 100.0 % * 1 case *2"])
+    counted = shop.runpytest("--agent-k", "2", "--agent-raises-fail")
+    counted.assert_outcomes(passed=1, failed=1)
+    counted.stdout.fnmatch_lines(
+        [
+            "RuntimeError: no idea (conftest.py:*)",
+            "Traceback (most recent *",
+            "RuntimeError: no idea",
+        ]
+    )
+    counted.stdout.fnmatch_lines(["agent * 50.0 % * 50.0 % * 2 cases *0"])
+    entries = json.loads(outputs(shop)[-1].read_text("utf-8"))["results"]
+    raised = [entry for entry in entries if entry["name"] == "raises"]
+    assert {(entry["verdict"], entry["stage"], entry["reason"]) for entry in raised} == {
+        ("failed", "agent", "agent_error")
+    }
+    # what the agent could not help stays an error
+    gone = shop.runpytest(
+        "--agent-raises-fail", "--agent-target", "http:http://127.0.0.1:9/", "--agent-retries", "0"
+    )
+    gone.assert_outcomes(errors=2)

@@ -186,6 +186,14 @@ OPTIONS: tuple[Option, ...] = (
         places="ce",
     ),
     Option(
+        "raises-fail",
+        False,
+        "an exception that the agent itself raises counts as a failure, not as an error",
+        _yes_no,
+        flag=True,
+        toml="bool",
+    ),
+    Option(
         "strict",
         False,
         "unknown keys and cases that check nothing are failures",

@@ -23,6 +23,7 @@ class Settings:
     target: str | None = _DEFAULT["target"]
     model: tuple[str, ...] = _DEFAULT["model"]
     select: tuple[str, ...] = _DEFAULT["select"]
+    raises_fail: bool = _DEFAULT["raises_fail"]
     strict: bool = _DEFAULT["strict"]
     run: str = _DEFAULT["run"]
     k: int | None = _DEFAULT["k"]

@@ -172,6 +172,7 @@ class CaseRunner:
             except AgentFailed as error:
                 self.raised = error.__cause__
                 self.logs[number] = error.logs
+                error.fails = bool(error.traceback) and self.context.settings.raises_fail
                 self._count(use, error.answer)
                 raise
             bill.cost = answer.cost

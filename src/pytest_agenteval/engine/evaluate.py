@@ -120,6 +120,9 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
             draft.facts["traceback"] = error.traceback
         if error.duration_ms is not None:
             draft.started = clock.monotonic() - error.duration_ms / 1000
+        if error.fails:
+            text = str(error)
+            return draft.finish("failed", text, stage=error.stage, reason=error.reason, error=text)
     if isinstance(error, BudgetSpent):
         return draft.finish("not_run", str(error), reason="budget")
     if isinstance(error, ExtractionFailed) and (error.usage is not None or error.cost is not None):
