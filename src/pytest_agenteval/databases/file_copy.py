@@ -20,8 +20,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pytest_agenteval.support import clock
-
 _CHUNK = 1 << 20
 _SQLITE_SHARED = (0x40000002, 510)
 """Where SQLite locks: https://www.sqlite.org/src/file/src/os_unix.c (SHARED_FIRST, SHARED_SIZE)."""
@@ -127,7 +125,7 @@ def _locked(source: str, kind: str, pids: list[int], patience: float) -> Iterato
     """Hold a shared lock where the engine would; a writer outside this run is an error."""
     start, length = (0, 0) if kind == "duckdb" else _SQLITE_SHARED
     with open(source, "rb") as file:
-        deadline = clock.monotonic() + (patience if kind == "sqlite" else 0)
+        deadline = time.monotonic() + (patience if kind == "sqlite" else 0)
         while True:
             try:
                 fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, length, start)
@@ -138,7 +136,7 @@ def _locked(source: str, kind: str, pids: list[int], patience: float) -> Iterato
             pid = _holder(file.fileno(), start, length)
             if pid is None or of_this_run(pid, pids):
                 break
-            if clock.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 raise CopyError(f"{source} is held for writing by {described(pid)}; stop it or let it close")
             time.sleep(0.05)
         yield
