@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_agenteval.agents.base import CANNOT, FEATURES, AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import (
+    CASE_FEATURES,
+    UNSUPPORTED_KEYS,
+    AgentContext,
+    RunnableAgent,
+    unsupported_keys,
+)
 from pytest_agenteval.agents.target_check import http_fault, target_fault
 from pytest_agenteval.agents.targets import SCHEMES, adapt, make_agent, unsupported
 from pytest_agenteval.cases.model import Case, Turn
@@ -232,15 +238,15 @@ FEATURE = {
 
 
 def stub(kind):
-    return RunnableAgent(kind, kind, None, kind, cannot=cannot(kind))
+    return RunnableAgent(kind, kind, None, kind, unsupported_keys=unsupported_keys(kind))
 
 
-@pytest.mark.parametrize(("kind", "key"), list(itertools.product(CANNOT, FEATURES)))
+@pytest.mark.parametrize(("kind", "key"), list(itertools.product(UNSUPPORTED_KEYS, CASE_FEATURES)))
 def test_each_kind_honours_a_case_key_or_says_why_not(kind, key):
     given, shown = FEATURE[key]
     found = unsupported(stub(kind), case(**given))
-    if key in CANNOT[kind]:
-        assert f"{CANNOT[kind][key]} {shown}" in found
+    if key in UNSUPPORTED_KEYS[kind]:
+        assert f"{UNSUPPORTED_KEYS[kind][key]} {shown}" in found
     else:
         assert found is None
 
@@ -259,7 +265,7 @@ def test_the_reasons_read_as_one_line():
         "let fixture 'agent' ("
     )
     assert unsupported(stub("nao"), case()) is None
-    assert unsupported(replace(stub("nao"), cannot={}), case(turns=turns)) is None
+    assert unsupported(replace(stub("nao"), unsupported_keys={}), case(turns=turns)) is None
 
 
 def test_a_prompt_callable_takes_the_input_of_a_case_without_prompt():
@@ -279,13 +285,15 @@ def test_a_prompt_callable_with_new_attempt_can_hold_a_conversation():
 def test_the_table_in_the_docs_is_the_table_in_the_code():
     text = (DOCS / "agents.md").read_text(encoding="utf-8")
     names = {"task": "Python, `(task)`", "prompt": "Python, `(prompt)`", "nao": "`nao:` `dazense:` `pda:`"}
-    for kind in CANNOT:
+    for kind in UNSUPPORTED_KEYS:
         shown = names.get(kind, f"`{kind}:`")
         row = next(
             line for line in text.splitlines() if line.startswith(f"| {shown} |") and line.count("|") == 8
         )
         cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
-        assert [cell.startswith("no") for cell in cells] == [key in CANNOT[kind] for key in FEATURES], kind
+        assert [cell.startswith("no") for cell in cells] == [
+            key in UNSUPPORTED_KEYS[kind] for key in CASE_FEATURES
+        ], kind
 
 
 # --- what is known before any case runs -------------------------------------------------------------

@@ -268,9 +268,9 @@ def test_the_address(target: str, environ: dict[str, str], place: str) -> None:
         "openai:gpt-4.1",
         "openai:gpt-4.1",
     )
-    assert made.own
-    assert "turns" in made.cannot
-    assert "clarification" not in made.cannot
+    assert made.is_builtin
+    assert "turns" in made.unsupported_keys
+    assert "clarification" not in made.unsupported_keys
 
 
 def test_costs_context_and_database_are_sent(raw, agent) -> None:

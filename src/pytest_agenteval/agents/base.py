@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pytest_agenteval.databases import Databases
     from pytest_agenteval.llm.client import Models
 
-FEATURES = ("turns", "as", "approve", "clarification", "isolate", "input")
+CASE_FEATURES = ("turns", "as", "approve", "clarification", "isolate", "input")
 """The case keys that not every kind of agent can honour."""
 
-CANNOT: Mapping[str, Mapping[str, str]] = {
+UNSUPPORTED_KEYS: Mapping[str, Mapping[str, str]] = {
     "task": {},
     "prompt": {
         "turns": "cannot hold a conversation",
@@ -92,11 +92,12 @@ class AgentContext:
 class RunnableAgent:
     """An agent ready to be called.
 
-    ``kind`` is a row of ``CANNOT`` (or ``dazense`` / ``pda``); ``name`` is shown where an agent has no
-    model; ``place`` says where it comes from. ``default_model`` is used, and named in ids and
-    results, when none is given. ``whole``: it is called once with all turns. ``own``: a built-in one, it
-    ends by itself at ``task.limits.deadline``. ``is_async``: it is known to be.
-    ``fresh`` makes the agent of one attempt; ``entered`` is an object with ``__aenter__``.
+    ``kind`` is a row of ``UNSUPPORTED_KEYS`` (or ``dazense`` / ``pda``); ``name`` is shown where an
+    agent has no model; ``place`` says where it comes from. ``default_model`` is used, and named in ids and
+    results, when none is given. ``takes_all_turns``: it is called once with all turns. ``is_builtin``:
+    it ends by itself at ``task.limits.deadline``. ``is_async``: it is known to be.
+    ``per_attempt_factory`` makes the agent of one attempt; ``context_manager`` is an object with
+    ``__aenter__``.
     """
 
     kind: str
@@ -104,12 +105,12 @@ class RunnableAgent:
     agent: RunsTask
     place: str
     default_model: str | None = None
-    whole: bool = False
-    own: bool = False
+    takes_all_turns: bool = False
+    is_builtin: bool = False
     is_async: bool = False
-    cannot: Mapping[str, str] = field(default_factory=dict)
-    fresh: Callable[[], Any] | None = None
-    entered: Any = None
+    unsupported_keys: Mapping[str, str] = field(default_factory=dict)
+    per_attempt_factory: Callable[[], Any] | None = None
+    context_manager: Any = None
 
     @property
     def model_name(self) -> str:
@@ -122,9 +123,9 @@ class RunnableAgent:
         return self.default_model or only or self.name
 
 
-def cannot(kind: str, *honoured: str) -> dict[str, str]:
+def unsupported_keys(kind: str, *honoured: str) -> dict[str, str]:
     """Return the row of ``kind`` without the keys ``honoured``."""
-    return {key: why for key, why in CANNOT[kind].items() if key not in honoured}
+    return {key: why for key, why in UNSUPPORTED_KEYS[kind].items() if key not in honoured}
 
 
 def unsupported(agent: RunnableAgent, case: Case) -> str | None:
@@ -142,7 +143,11 @@ def unsupported(agent: RunnableAgent, case: Case) -> str | None:
     }
     if agent.kind == "prompt" and not case.turns:
         used["input"] = ""
-    found = [f"{agent.cannot[key]} ({text})" for key, text in used.items() if text and key in agent.cannot]
+    found = [
+        f"{agent.unsupported_keys[key]} ({text})"
+        for key, text in used.items()
+        if text and key in agent.unsupported_keys
+    ]
     if not found:
         return None
     shown = "the agent takes only a prompt" if agent.kind == "prompt" else agent.kind

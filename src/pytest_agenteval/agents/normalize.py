@@ -43,7 +43,7 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
     value = plain_tree(raw) if _is_scalar(raw) else None
     if value is not None:
         return Answer(text=safe_str(value), value=value)
-    # what is wrong first: where a line is cut, it is cut behind it
+    # put the problem first, long lines are truncated at the end
     source = "" if place == "the agent" else f": {place}"
     raise AgentFailed(f"the agent returned {_named(raw)}{source}; allowed: {ALLOWED}")
 

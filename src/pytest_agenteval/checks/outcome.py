@@ -197,9 +197,7 @@ def _because(expected: Outcome, evidence: Evidence) -> str:
 
 
 def empty_answer(evidence: Evidence) -> list[CheckResult]:
-    """Return a failed check where the agent said and did nothing:
-    any prohibition holds of that, to no avail.
-    """
+    """Fail an empty answer: it would trivially satisfy every negative check."""
     given = (evidence.text.strip(), evidence.tool_calls, evidence.turns)
     if any(given) or evidence.table is not None or evidence.value is not None:
         return []

@@ -185,7 +185,7 @@ class BaseEngine(ABC, Generic[C]):
         return self._readings[e, a]
 
     def take_kinds(self, other: BaseEngine[Any], expected_indexes: Sequence[int]) -> None:
-        """Read these columns as the engine of the whole tables does: part of the values may not tell."""
+        """Reuse the column kinds of the full tables; a sample may not determine them."""
         self._kinds.update({e: other.kind(e) for e in expected_indexes})
 
     @abstractmethod

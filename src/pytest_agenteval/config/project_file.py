@@ -127,7 +127,7 @@ def find_project(
 
 def _own_table(path: Path, tokens: EnvReferences) -> Node | None:
     text = path.read_text(encoding="utf-8", errors="replace")
-    # other tools read this file too: it is left alone unless it mentions this plugin
+    # only parse pyproject.toml if it contains [tool.agenteval]
     if not _SPEAKS_OF_US.search(text):
         return None
     try:

@@ -10,7 +10,7 @@ _MARKDOWN = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;))")
 
 
 def markdown(text: str) -> str:
-    """Return ``text`` as one line of markdown that means only itself, also inside a table.
+    """Return Escape ``text`` for one line of markdown, also inside a table.
 
     ``@`` before a name is parted from it: a report notifies no one. Two dollar signs would be a formula.
     """

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
 from pytest_agenteval.support import clock
@@ -41,8 +41,8 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         name=target,
         agent=CommandAgent(words, context.root, context.environ, context.redactor),
         place=f"command: {line}",
-        own=True,
-        cannot=cannot("command"),
+        is_builtin=True,
+        unsupported_keys=unsupported_keys("command"),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.kinds.command import task_to_json
 from pytest_agenteval.agents.kinds.http_config import HttpConfig, Poll, read_config, word_of
 from pytest_agenteval.agents.kinds.http_template import values_of
@@ -54,8 +54,8 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         name=f"http:{shown}",
         agent=HttpAgent(config, _wire(context), _named_tool(context.settings.sql_tools)),
         place=f"{SERVICE} at {shown}",
-        own=True,
-        cannot=cannot("http", *honoured),
+        is_builtin=True,
+        unsupported_keys=unsupported_keys("http", *honoured),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.client import DEFAULT_MODEL, Models
 from pytest_agenteval.llm.http_client import HttpClient
@@ -39,8 +39,8 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         agent=NaoAgent(kind, address, login, models),
         place=f"{kind} server at {address}",
         default_model=DEFAULT_MODEL,
-        own=True,
-        cannot=cannot("nao"),
+        is_builtin=True,
+        unsupported_keys=unsupported_keys("nao"),
     )
 
 

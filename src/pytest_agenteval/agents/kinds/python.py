@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import did_you_mean
@@ -58,9 +58,9 @@ def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
         agent=PythonAgent(call, takes),
         place=described(obj, place, root),
         is_async=inspect.iscoroutinefunction(call),
-        cannot=cannot(takes, *honoured),
-        fresh=(lambda: adapt_fresh(fresh(), place, root)) if callable(fresh) else None,
-        entered=obj if hasattr(type(obj), "__aenter__") else None,
+        unsupported_keys=unsupported_keys(takes, *honoured),
+        per_attempt_factory=(lambda: adapt_fresh(fresh(), place, root)) if callable(fresh) else None,
+        context_manager=obj if hasattr(type(obj), "__aenter__") else None,
     )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.normalize import normalize
 from pytest_agenteval.errors import AgentFailed, SettingsError
 from pytest_agenteval.support.json_codec import NotExact, decode, dumps, pack, table_of, unpack
@@ -175,9 +175,9 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         name=target,
         agent=ReplayAgent(path, name, wrap=context.settings.replay_wrap),
         place=target,
-        whole=True,
-        own=True,
-        cannot=cannot("replay"),
+        takes_all_turns=True,
+        is_builtin=True,
+        unsupported_keys=unsupported_keys("replay"),
     )
 
 

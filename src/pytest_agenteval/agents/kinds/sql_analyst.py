@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_agenteval.agents.base import AgentContext, RunnableAgent, cannot
+from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.kinds.context_files import read_context
 from pytest_agenteval.agents.kinds.nao import models_of
 from pytest_agenteval.agents.kinds.sql_analyst_tools import CLARIFICATION, TOOLS, SqlTools, ToolFailed
@@ -62,8 +62,8 @@ def build(target: str, context: AgentContext) -> RunnableAgent:
         agent=analyst,
         place="the llm: analyst",
         default_model=DEFAULT_MODEL,
-        own=True,
-        cannot=cannot("llm"),
+        is_builtin=True,
+        unsupported_keys=unsupported_keys("llm"),
     )
 
 

@@ -81,7 +81,7 @@ class CallPool:
         """
         future: CallFuture[T] = CallFuture(key)
         with self._lock:
-            # a result that was taken is not held: answers may be large
+            # drop consumed results, answers may be large
             self._futures = [entry for entry in self._futures if not (entry.used and entry.done())]
             self._futures.append(future)
             if self._stopped:

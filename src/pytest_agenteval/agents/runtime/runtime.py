@@ -134,9 +134,9 @@ class AgentRuntime:
 
     def _guarded(self, call: _AgentCall, on_overdue: Callable[[], None] | None) -> Answer:
         agent = call.agent
-        grace = OWN_GRACE if agent.own else ASYNC_GRACE if agent.is_async else 0.0
+        grace = OWN_GRACE if agent.is_builtin else ASYNC_GRACE if agent.is_async else 0.0
         work = functools.partial(self._captured, call)
-        if threading.current_thread() is threading.main_thread() and (agent.own or not self._thread):
+        if threading.current_thread() is threading.main_thread() and (agent.is_builtin or not self._thread):
             stuck = self._on_stuck
             return in_main_thread(
                 work,
@@ -172,11 +172,11 @@ class AgentRuntime:
                 call.logs.append(output.text())
 
     def _attempt(self, call: _AgentCall) -> Answer:
-        fresh = call.agent.fresh
+        fresh = call.agent.per_attempt_factory
         if fresh is None:
             self._enter(call.agent, call)
             return self._answers(call.agent, call)
-        agent = call.made = replace(self._awaited(fresh(), call), fresh=None)
+        agent = call.made = replace(self._awaited(fresh(), call), per_attempt_factory=None)
         self._enter(agent, call)
         return self._answers(agent, call)
 
@@ -184,7 +184,7 @@ class AgentRuntime:
         def ask(turn: Task) -> Answer:
             return normalize(self._awaited(agent.agent.run(turn), call), agent.place)
 
-        return ask(call.task) if agent.whole else converse(call.task, ask, self._root)
+        return ask(call.task) if agent.takes_all_turns else converse(call.task, ask, self._root)
 
     def _awaited(self, value: Any, call: _AgentCall) -> Any:
         if not inspect.isawaitable(value):
@@ -203,7 +203,7 @@ class AgentRuntime:
 
     def _enter(self, agent: RunnableAgent, call: _AgentCall) -> None:
         """Enter an agent on the loop, once per object; it stays so until ``release`` or ``shutdown``."""
-        obj = agent.entered
+        obj = agent.context_manager
         if obj is None:
             return
         from pytest_agenteval.agents.runtime.event_loop import AgentOwner
@@ -225,7 +225,7 @@ class AgentRuntime:
         What goes wrong is a warning: the answer is there, and the verdict does not depend on it.
         """
         with self._lock:
-            entered = self._entered.pop(id(agent.entered), None)
+            entered = self._entered.pop(id(agent.context_manager), None)
         if entered is not None:
             self._leave(entered, clock.monotonic() + timeout)
 

@@ -111,7 +111,7 @@ class ToleranceNumbers:
                 else:
                     odd = part[(back != part) | (np.abs(whole) >= 2.0**53)]
             odd = odd[np.isfinite(odd) & (odd != np.rint(odd))]
-            # beyond 2**53 doubles lie further apart than such decimals: those show no more of them
+            # doubles above 2**53 cannot represent decimals this fine
             if len(odd) and (self.single or np.any(np.abs(odd) * 10.0**decimals < 2.0**53)):
                 return False
         return True

@@ -33,7 +33,7 @@ def close(
         return good
     for rule in rules:
         held = rule.expected.present
-        # where nearly all rows are still good, picking those would cost more than it saves
+        # filtering does not pay off while more than 7/8 of the rows still match
         if held is None and np.count_nonzero(good) * 8 > len(expected_part) * 7:
             good &= rule.grade(expected_part, actual_part, stop) != NO
         else:

@@ -1,4 +1,4 @@
-"""The first word of the contract that holds, in the contract's order."""
+"""Choose the first diagnosis that applies, in the documented order."""
 
 from __future__ import annotations
 

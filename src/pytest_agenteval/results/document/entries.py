@@ -199,7 +199,7 @@ def parts_of(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
 
 
 def has_answer(details: Mapping[str, Any]) -> bool:
-    """Return whether the details of an entry hold what an agent said; an entry of whatever program."""
+    """Return whether the details of an entry hold what an agent said; an entry of any program."""
     return bool(
         details.get("response_text") is not None or details.get("tool_calls") or details.get("answer")
     )

@@ -1,4 +1,4 @@
-"""Several results into one: shards, other machines, resumed and repeated runs."""
+"""Merge results files: shards, other machines, resumed and repeated runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that a journal's lines go to: what it does not take is kept elsewhere, and named."""
+"""The journal's file. If a write fails, lines go to a temporary file and the error names it."""
 
 from __future__ import annotations
 
