@@ -74,6 +74,26 @@ assertions: [{type: sql, dialect: sqlite, forbidden_columns: {main.people: [name
         says=("asked for clarification: Gross or net?",),
     ),
     Row(
+        name="asked_back_as_expected",
+        case="question: What is our revenue?\nexpected_response: Which revenue metric\n",
+        answers={"What is our revenue?": {"text": "Which revenue metric would you like me to use?"}},
+        silent=("asked for clarification",),
+        judged=1,
+    ),
+    Row(
+        name="asked_back_in_a_turn",
+        case="prompt: [{say: Our turnover?, expected_response: Gross or net}]\n",
+        answers={"Our turnover?": {"text": "Gross or net?"}},
+        judged=1,
+    ),
+    Row(
+        name="asked_back_where_an_answer_is_written",
+        case="prompt: Our sales?\nexpected_response: Sales are 44.\noutcome: answer\n",
+        answers={"Our sales?": {"text": "Gross or net?"}},
+        verdicts="failed",
+        says=("asked for clarification: Gross or net?",),
+    ),
+    Row(
         name="no_data",
         case="""
 prompt: Huge orders?

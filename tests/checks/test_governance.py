@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from checks_kit import House, call, evidence, faults, judged, parsed, table
 
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.governance.answers import has_contract
 from pytest_agenteval.governance.files import load_governance
 from pytest_agenteval.governance.scorecard import project_scorecard, scorecard
 from pytest_agenteval.types import UnreadCall
@@ -490,3 +492,91 @@ def test_a_tool_that_may_have_run_sql_decides_nothing(project):
     said = call("check_policy", result={"policy": {"decision": "block", "checks": []}})
     assert judged(replace(seen, tool_calls=(said,)), type="governance", decision="block").passed
     assert not judged(seen, type="governance", rules=["a_rule"]).passed
+
+
+# --- the answers of dazense's own tools --------------------------------------------------------------
+
+ALLOW = {"status": "allow", "contract_id": "c1", "contract": {"policy": {"decision": "allow", "checks": []}}}
+BLOCK = {
+    "status": "block",
+    "reason": "PII",
+    "fixes": [],
+    "checks": [{"name": "pii_block", "status": "fail"}, {"name": "limit_check", "status": "pass"}],
+}
+ASK = {
+    "status": "needs_clarification",
+    "questions": ["Which period?"],
+    "checks": [{"name": "time_filter_required", "status": "fail"}],
+}
+
+
+@pytest.mark.parametrize("form", ["mapping", "json", "blocks", "provenance"])
+@pytest.mark.parametrize(
+    ("result", "decision", "failed"),
+    [
+        (ALLOW, "allow", None),
+        (BLOCK, "block", "pii_block"),
+        (ASK, "needs_clarification", "time_filter_required"),
+    ],
+)
+def test_what_build_contract_returns_is_a_policy_answer(form, result, decision, failed):
+    told = {
+        "mapping": result,
+        "json": json.dumps(result),
+        "blocks": [{"type": "text", "text": json.dumps(result)}],
+        "provenance": {"rows": [], "provenance": result},
+    }[form]
+    calls = [call("build_contract", {}, told)]
+    assert decided(calls=calls, decision=decision, text="Please tell me the period").passed
+    if failed is not None:
+        assert (
+            decided(calls=calls, check_failed=failed).why
+            == f"governance: {decision}, check {failed} failed as expected"
+        )
+
+
+def test_a_refusal_for_another_reason_does_not_pass():
+    why = decided(
+        calls=[call("build_contract", {}, BLOCK)], observed="refuse", check_failed="bundle_tables_only"
+    ).why
+    assert why == "governance: check bundle_tables_only should have failed, failed: pii_block"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"status": "ok", "rows": []},
+        {"status": "block"},
+        {"status": "block", "height": 5},
+        {"status": "success", "checks": []},
+        "{no json",
+        "text",
+        [1, 2],
+        None,
+        {"contract": 5},
+    ],
+)
+def test_other_results_are_no_policy_answers(result):
+    done = decided(calls=[call("x", {}, result)], observed="clarify", decision="needs_clarification")
+    assert done.why == "governance: needs_clarification"
+    assert decided(calls=[call("x", {}, result)], decision="block").why.startswith(
+        "governance: decision none"
+    )
+
+
+def test_a_block_is_no_contract_to_run_under():
+    blocked = evidence(calls=[call("build_contract", {}, BLOCK)])
+    allowed = evidence(calls=[call("build_contract", {}, BLOCK), call("build_contract", {}, ALLOW)])
+    assert not has_contract(blocked)
+    assert has_contract(allowed)
+
+
+def test_checks_in_another_form_name_nothing():
+    odd = call("x", {}, {"policy": {"decision": "block", "checks": 5}})
+    assert decided(calls=[odd], check_failed="pii_block").why.endswith("failed: none")
+
+
+def test_a_misspelt_check_is_a_fault():
+    (said,) = faults(type="governance", check_failed="pii_blok")
+    assert said.startswith("check_failed: unknown policy check 'pii_blok', did you mean 'pii_block'?")
+    assert parsed(type="governance", check_failed="spend_limit").check_failed == "spend_limit"

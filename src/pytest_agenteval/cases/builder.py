@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -91,6 +91,7 @@ class CaseBuilder:
         self._rules = rules
         self._raw_checks: list[Any] = []
         self._variables: dict[str, str] | None = None
+        self._judged_turn = False
 
     def build(self) -> list[Case]:
         """Return the case and its variants; nothing after an error was reported."""
@@ -180,6 +181,9 @@ class CaseBuilder:
         response = entries.get("expected_response")
         say = entries["say"].value
         self._raw_checks.append(number)
+        checks = self._checks(entries.get("assertions"), entries.get("expect"), of_turn=True)
+        stated = response is not None and not is_blank(response.value)
+        self._judged_turn |= stated or any(map(_judges_words, checks))
         return Turn(
             say=self._filled(say, values.text(reader, say, "say")) or "",
             sql=self._statements(sql.value) if sql else (),
@@ -187,7 +191,7 @@ class CaseBuilder:
             expected_response=self._facts(response.value)
             if response and not is_blank(response.value)
             else (),
-            assertions=self._checks(entries.get("assertions"), entries.get("expect"), of_turn=True),
+            assertions=checks,
         )
 
     def _sql(self) -> tuple[str, ...]:
@@ -279,9 +283,21 @@ class CaseBuilder:
         fields: dict[str, Any] = {"assertions": self._checks(self._entry("assertions"), expect)}
         if (outcome := self._outcome_of(expect)) is not None:
             fields["outcome"] = outcome
+        if (
+            outcome is None
+            and self._entry("outcome") is None
+            and self._says_what_is_said(fields["assertions"])
+        ):
+            fields["outcome_judged"] = False
         if merged := self._each("comparison"):
             fields["comparison"] = self._comparison(merged)
         return fields
+
+    def _says_what_is_said(self, checks: Iterable[ParsedCheck]) -> bool:
+        """Return whether something judges the answer's words; the turns have been read."""
+        response = self._entry("expected_response")
+        stated = response is not None and not is_blank(response.value)
+        return stated or self._judged_turn or any(_judges_words(check) for check in checks)
 
     def _checks(
         self, assertions: MappingEntry | None, expect: MappingEntry | None, of_turn: bool = False
@@ -422,6 +438,11 @@ class CaseBuilder:
 
     def _hashed(self, case: Case) -> Case:
         return replace(case, case_hash=case_hash(case, self._raw_checks), ask_hash=ask_hash(case))
+
+
+def _judges_words(check: ParsedCheck) -> bool:
+    """Return whether a check that decides says what the answer's words should be, or that it asks."""
+    return check.type in ("factuality", "judge", "asked") and check.severity == "fail"
 
 
 def _said(fault: SqlFault) -> str:

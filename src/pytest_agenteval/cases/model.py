@@ -98,7 +98,8 @@ class Turn:
 class Case:
     """One test case, which starts at ``line`` and ``column`` (from 1) of ``path``; ``id`` is its pytest id.
 
-    ``outcome_judged`` is false for governance cases: there the decision is a check, not an outcome.
+    ``outcome_judged`` is false for governance cases, where the decision is a check, and where no outcome
+    is written and an expected response, a judge or ``asked`` decides whether asking back was right.
     ``k``, ``pass_rule`` and ``timeout`` are ``None`` where the case does not say. ``vars`` have
     already been put into the texts. ``case_hash`` is the sha256 of the normalised case without name,
     tags, owner and metadata; ``ask_hash`` that of what is asked (turns, input, database, and what

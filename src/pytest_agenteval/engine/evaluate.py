@@ -231,7 +231,11 @@ def _outcome(steps: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckR
     case = steps.case
     checks = (*case.assertions, *(check for turn in case.turns for check in turn.assertions))
     observed, result = judge_outcome(case.outcome, evidence, checks)
-    return observed, [result] if result is not None and case.outcome_judged else []
+    if result is not None and not case.outcome_judged:  # something else decides; what a judge took counts
+        spent = result.usage is not None or result.cost is not None
+        shown = replace(result, passed=True, why=f"outcome: {observed}", score=1.0, severity="warn")
+        return observed, [shown] if spent else []
+    return observed, [result] if result is not None else []
 
 
 def _all_checks(steps: CaseSteps, draft: _Draft, evidence: Evidence) -> list[CheckResult]:

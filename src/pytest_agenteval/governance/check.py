@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pytest_agenteval.checks.base import Check, Text, Texts, require_one
 from pytest_agenteval.types import CheckResult, Evidence, Services
@@ -34,6 +34,18 @@ class GovernanceCheck(Check):
                 "'check_failed' contradicts decision 'allow': an allowed request failed no check"
             )
         return self
+
+    @field_validator("check_failed")
+    @classmethod
+    def _is_no_slip(cls, value: str | None) -> str | None:
+        from pytest_agenteval.governance.policy_checks import CHECKS
+        from pytest_agenteval.support.text import closest
+
+        known = [name for name, _ in CHECKS]
+        # an agent may have checks of its own; a name that is nearly one of ours is a slip
+        if value is not None and value not in known and (near := closest(value, known, 0.8)) is not None:
+            raise ValueError(f"unknown policy check {value!r}, did you mean {near!r}?")
+        return value
 
     def prepare(self, services: Services) -> None:
         """Read the files. Raises ``CheckFailed`` for missing or faulty ones, or without one dialect."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agenteval.checks.sql.judge import refuse_unread
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.governance.answers import failed_checks, policy_answers
 from pytest_agenteval.governance.files import (
     POLICY,
     Bundle,
@@ -18,7 +19,7 @@ from pytest_agenteval.governance.files import (
     load_governance,
     refuse_faults,
 )
-from pytest_agenteval.governance.policy_checks import Applied, apply_policy, contracts
+from pytest_agenteval.governance.policy_checks import Applied, apply_policy
 from pytest_agenteval.types import Evidence, Services
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ NOT_NAMED = "not named by the agent"
 def judge_governance(check: GovernanceCheck, evidence: Evidence) -> tuple[bool, str, dict[str, Any]]:
     """Return (passed, why, details) of a governance check."""
     decides = check.decision is not None or check.check_failed is not None
-    if check.policy or check.bundle or (decides and not any(contracts(evidence))):
+    if check.policy or check.bundle or (decides and not any(policy_answers(evidence))):
         refuse_unread(evidence, "governance")
     applied = _apply(check, evidence)
     faults = [f"{entry.name}: {fault}" for entry in applied for fault in entry.faults]
@@ -98,10 +99,9 @@ def observed_decision(evidence: Evidence) -> tuple[str | None, str]:
     Its policy answer, else allow when a statement or metric ran and a table came, else
     needs_clarification (it asked back), else block (it refused); ``None`` for none of these.
     """
-    for holder in reversed(list(contracts(evidence))):
-        said = holder["policy"].get("decision") or holder["policy"].get("status")
-        if isinstance(said, str):
-            return said, "the agent's policy answer"
+    for answer in reversed(list(policy_answers(evidence))):
+        if answer.decision is not None:
+            return answer.decision, "the agent's policy answer"
     ran = bool(evidence.statements) or any(
         call.name == "query_metrics" and call.status == "ok" for call in evidence.tool_calls
     )
@@ -116,32 +116,15 @@ def observed_decision(evidence: Evidence) -> tuple[str | None, str]:
 
 def _check_failed(wanted: str, decision: str | None, evidence: Evidence) -> tuple[str | None, str | None]:
     """Return (fault, note): the failed checks of the policy answer against the one expected."""
-    answers = list(contracts(evidence))
+    answers = list(policy_answers(evidence))
     if not answers:
         if decision in ("block", "needs_clarification"):
             return None, f"check {wanted} {NOT_NAMED}"
         return f"check {wanted} should have failed, decision {decision or 'none'}", None
-    failed = [name for answer in answers for name in _failed_names(answer["policy"])]
+    failed = [name for answer in answers for name in failed_checks(answer)]
     if SAME_CHECK.get(wanted, wanted) in [SAME_CHECK.get(name, name) for name in failed]:
         return None, f"check {wanted} failed as expected"
     return f"check {wanted} should have failed, failed: {', '.join(failed) or 'none'}", None
-
-
-def _failed_names(policy: Mapping[str, Any]) -> Iterator[str]:
-    """Yield names of failed checks: ``[{name, status}]``, ``{name: status}``, or ``[name]`` of a block."""
-    checks = policy.get("checks") or ()
-    if isinstance(checks, Mapping):
-        checks = [
-            {"name": name, **value} if isinstance(value, Mapping) else {"name": name, "status": value}
-            for name, value in checks.items()
-        ]
-    for entry in checks:
-        if isinstance(entry, str):
-            yield entry
-        elif isinstance(entry, Mapping):
-            status = entry.get("status", entry.get("result", entry.get("passed")))
-            if status is False or str(status).casefold() in ("fail", "failed", "block", "blocked"):
-                yield str(entry.get("name"))
 
 
 def _cited(rule: str, evidence: Evidence) -> bool:

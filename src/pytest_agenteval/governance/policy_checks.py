@@ -14,6 +14,7 @@ from pytest_agenteval.checks.sql.names import listed, same_table
 from pytest_agenteval.checks.sql.parsing import kind
 from pytest_agenteval.checks.sql.rules import Call, examine
 from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.governance.answers import has_contract
 from pytest_agenteval.governance.files import Bundle, Governance, Policy
 from pytest_agenteval.types import Evidence, ToolCall
 
@@ -245,17 +246,8 @@ def _execution(run: ExecutedRun) -> Iterator[str]:
         yield "SQL was executed outside of a certified bundle"
     if run.metric_calls and policy.certified_metrics and not certified:
         yield "metrics were queried outside of a certified bundle"
-    if policy.require_contract and not any(True for _ in contracts(run.evidence)):
+    if policy.require_contract and not has_contract(run.evidence):
         yield "no tool result holds a contract"
-
-
-def contracts(evidence: Evidence) -> Iterator[Mapping[str, Any]]:
-    """Yield the policy answers of the run: tool results (or their ``contract``) with ``policy``."""
-    for call in evidence.tool_calls:
-        result = call.result
-        for holder in (result, result.get("contract") if isinstance(result, Mapping) else None):
-            if isinstance(holder, Mapping) and isinstance(holder.get("policy"), Mapping):
-                yield holder
 
 
 CHECKS: tuple[tuple[str, Callable[[ExecutedRun], Iterator[str]]], ...] = (

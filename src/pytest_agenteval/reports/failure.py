@@ -38,6 +38,8 @@ def failure_text(case: Case, result: CaseResult, width: int = WIDTH, style: str 
         label = result.message.partition(": ")[0]
         lines.append(f"attempts {label}: {marks}, the text is that of attempt {shown.number}")
     lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, len(case.turns), width)
+    if shown.reason == "outcome" and case.outcome == "answer":
+        lines += ["if asking back is right here, write `outcome: clarify` in the case"]
     if shown.traceback:
         lines += _traceback(shown.traceback, style)
     asked = " / ".join(turn.say for turn in case.turns) or repr(case.input)
