@@ -13,11 +13,6 @@ from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 WIDTH = 80
 SPOKEN = ("text", "judge", "factuality", "outcome")
 """Checks of what the agent said; it is shown where one of them fails."""
-HAND_OVER = (
-    "the agent handed no table over: return rows (a list of dicts, a DataFrame), Answer(text, data=rows), "
-    "or Answer with the ToolCall that ran the SQL; --agent-extract json with --agent-extract-model reads "
-    "a table out of the text"
-)
 MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-", "running": "…"}
 GATED = "counted by the gate: "
 """What the reason of a failure begins with that a gate counts; the cause follows."""
@@ -148,8 +143,6 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
     said = attempt.answer.text if attempt.answer is not None else ""
     if said.strip() and (without or wordy):
         yield from _folded("said", said, width)
-    if attempt.reason == "no_answer" and attempt.answer is not None and not attempt.answer.tool_calls:
-        yield from _folded("hint", HAND_OVER, width)
 
 
 def _folded(label: str, text: str, width: int, most: int = 6) -> list[str]:
