@@ -25,6 +25,7 @@ from sqlalchemy.dialects.postgresql import Range
 
 from pytest_agenteval.agents.normalize import normalize
 from pytest_agenteval.compare import compare
+from pytest_agenteval.errors import AgentFailed
 from pytest_agenteval.extraction import executed_queries
 from pytest_agenteval.support.scalars import plain as shallow
 from pytest_agenteval.support.scalars import plain_tree as plain
@@ -246,3 +247,91 @@ def test_rows_of_drivers_are_records_also_inside_a_cell() -> None:
         found = opened.execute(sqlalchemy.text("SELECT 1 AS n")).fetchall()
     assert plain({"cell": found}) == {"cell": [{"n": 1}]}
     assert normalize(found).data.records() == [{"n": 1}]
+
+
+def rows_of(raw: Any) -> list[dict[str, Any]]:
+    return normalize(raw).data.records()  # type: ignore[no-any-return]
+
+
+def counted() -> Any:
+    yield {"n": 1}
+    yield {"n": 2}
+
+
+TWO = [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("raw", "records"),
+    [
+        ([Point(1, 2), Point(3, 4)], [{"x": 1, "y": 2}, {"x": 3, "y": 4}]),
+        ([Row(1, ["a"])], [{"n": 1, "tags": ["a"]}]),
+        (Row(1, ["a"]), [{"n": 1, "tags": ["a"]}]),
+        ([Model(n=1), Model(n=2)], TWO),
+        (Model(n=1), TWO[:1]),
+        (Point(1, 2), [{"x": 1, "y": 2}]),
+        ({"columns": ["n"], "rows": [[1], [2]]}, TWO),
+        ({"columns": ["n"], "data": TWO}, TWO),
+        ({"n": [1, 2]}, TWO),
+        ({"n": 1}, TWO[:1]),
+        ({"result": TWO}, TWO),
+        ({"text": "Two.", "data": TWO}, TWO),
+        ({"data": {"columns": ["n"], "rows": [[1], [2]]}}, TWO),
+        (counted(), TWO),
+        (iter(TWO), TWO),
+        (map(dict, TWO), TWO),
+        ([{"type": "text", "text": '[{"n": 1}, {"n": 2}]'}], TWO),
+        (polars.DataFrame({"n": [1, 2]}), TWO),
+        (polars.LazyFrame({"n": [1, 2]}), TWO),
+        (polars.Series("n", [1, 2]), TWO),
+        (pd.Series([1, 2], name="n"), TWO),
+        (np.array([(1,), (2,)], dtype=[("n", "i4")]), TWO),
+        (duckdb.sql("SELECT range + 1 AS n FROM range(2)"), TWO),
+        (pa.table({"n": [1, 2]}), TWO),
+        (pa.table({"n": [1, 2]}).to_reader(), TWO),
+        ([], []),
+        (Answer(data=counted()), TWO),
+        (Answer(data=[(1,), (2,)], tool_calls=({"name": "x", "args": {"sql": "SELECT n FROM t"}},)), TWO),
+        (Answer(data={"n": [1, 2]}), TWO),
+    ],
+    ids=lambda raw: type(raw).__name__,
+)  # fmt: skip
+def test_what_python_agents_return_as_a_table(raw: Any, records: list[dict[str, Any]]) -> None:
+    assert rows_of(raw) == records
+
+
+def test_results_and_cursors_of_databases_are_tables() -> None:
+    with sqlalchemy.create_engine("sqlite://").connect() as opened:
+        assert rows_of(opened.execute(sqlalchemy.text("SELECT 1 AS n"))) == [{"n": 1}]
+        empty = normalize(opened.execute(sqlalchemy.text("SELECT 1 AS n WHERE 1 = 0"))).data
+        assert (empty.names, empty.row_count) == (["n"], 0)
+    assert rows_of(sqlite3.connect(":memory:").execute("SELECT 1 AS n")) == [{"n": 1}]
+    assert rows_of(duckdb.connect().execute("SELECT 1 AS n")) == [{"n": 1}]
+
+
+@pytest.mark.parametrize("rows", [[(1, 2)], [[1, 2], [3, 4]], {"result": [(1, 2)]}])
+def test_rows_without_names_say_what_would_name_them(rows: Any) -> None:
+    with pytest.raises(AgentFailed) as caught:
+        normalize(rows)
+    assert str(caught.value) == (
+        "the agent returned rows without column names; return dicts or a DataFrame (.df() of a DuckDB "
+        "result), {columns: [...], rows: [...]}, or the query's ToolCall with its sql, whose SELECT list "
+        "names them"
+    )
+    call = {"name": "execute_sql", "args": {"sql": "SELECT a, b, c FROM t"}}
+    with pytest.raises(AgentFailed, match="rows without column names"):
+        normalize(Answer(data=[(1, 2)], tool_calls=(call,)))
+
+
+def test_rows_of_other_columns_are_an_error() -> None:
+    with pytest.raises(AgentFailed, match="returned rows that cannot be read: the columns n are declared"):
+        normalize({"columns": ["n"], "rows": [{"m": 1}]})
+    with pytest.raises(AgentFailed, match="no row has one of the columns n"):
+        normalize({"text": "", "data": {"columns": ["n"], "rows": [{"m": 1}]}})
+
+
+def test_a_dict_with_text_is_an_answer_as_from_a_program() -> None:
+    answer = normalize({"text": "Three.", "tool_calls": [{"name": "t", "args": {}}], "usage": {"input": 3}})
+    assert (answer.text, answer.tool_calls[0].name, answer.usage.input) == ("Three.", "t", 3)  # type: ignore[union-attr]
+    assert rows_of({"text": "Three.", "id": 3}) == [{"text": "Three.", "id": 3}]
+    assert normalize({"value": 3}).data.records() == [{"value": 3}]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+from pytest_agenteval.agents.answer_tables import as_table, named
 from pytest_agenteval.errors import AgentFailed
 from pytest_agenteval.support.result_shapes import failure_of
 from pytest_agenteval.support.scalars import clean_text, plain_tree, safe_str
 from pytest_agenteval.support.text import did_you_mean
-from pytest_agenteval.table import Column, Table
+from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, HttpAttempt, ToolCall, Usage
 
 ALLOWED = (
-    "text, rows (a list of dicts, a DataFrame, an Arrow table, a Table), one number or date, or an Answer"
+    "text, rows (a list of dicts, a DataFrame, an Arrow table, a Table), one number or date, "
+    'an Answer, or a dict {"text": ..., "data": rows}'
 )
 _SCALARS = (bool, int, float, Decimal, date, datetime, time, timedelta)
 _ANSWER = [field.name for field in fields(Answer)]
@@ -45,101 +47,21 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
         return Answer(text=safe_str(value), value=value)
     # put the problem first, long lines are truncated at the end
     source = "" if place == "the agent" else f": {place}"
-    raise AgentFailed(f"the agent returned {_named(raw)}{source}; allowed: {ALLOWED}")
+    raise AgentFailed(f"the agent returned {named(raw)}{source}; allowed: {ALLOWED}")
 
 
 def _is_scalar(raw: Any) -> bool:
     return isinstance(raw, _SCALARS) or (type(raw).__module__ == "numpy" and not hasattr(raw, "__len__"))
 
 
-def _named(raw: Any) -> str:
-    if raw is None:
-        return "None (did it forget to return its answer?)"
-    kind = type(raw).__name__
-    if isinstance(raw, list | tuple) and raw:
-        first = next(item for item in raw if not _is_record(item))
-        hint = ", which has no column names (a cursor's rows: .df(), .arrow(), or dicts)"
-        return f"a {kind} that holds {type(first).__name__}{hint if isinstance(first, tuple) else ''}"
-    if isinstance(raw, Mapping):
-        return f"a {kind} (one row is [{{...}}], an answer is Answer(...))"
-    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
-
-
-def as_table(raw: Any, place: str = "the agent") -> Table | None:
-    """Return ``raw`` as a table when it is one; ``None`` when it is something else.
-
-    Lists (or tuples) of dicts or of rows with ``keys()``, pandas and Arrow tables, and whatever
-    offers the Arrow stream protocol (polars, DuckDB relations). Raises ``AgentFailed`` when a table
-    cannot be read.
-    """
-    if isinstance(raw, Table):
-        return _plain_table(raw)
-    if isinstance(raw, list | tuple):
-        return _from_records(raw) if all(_is_record(item) for item in raw) else None
-    home = type(raw).__module__.partition(".")[0]
-    try:
-        if home == "pandas" and hasattr(raw, "to_frame") and not hasattr(raw, "iterrows"):
-            raw = raw.to_frame()
-        if home == "pandas" and hasattr(raw, "iloc"):
-            return _plain_table(Table.from_pandas(raw))
-        if home in ("duckdb", "_duckdb") and hasattr(raw, "fetchall") and hasattr(raw, "types"):
-            return _plain_table(Table.from_duckdb(raw))
-        if hasattr(raw, "__arrow_c_stream__"):
-            return _from_stream(raw)
-    except Exception as error:
-        kind = type(raw).__name__
-        raise AgentFailed(
-            f"{place} returned a {kind} that cannot be read: {type(error).__name__}: {safe_str(error)}"
-        ) from error
-    return None
-
-
-def _is_record(item: Any) -> bool:
-    return (
-        isinstance(item, Mapping)
-        or (hasattr(item, "keys") and hasattr(item, "__getitem__"))
-        or hasattr(item, "_mapping")
-    )
-
-
-def _from_records(rows: Iterable[Any]) -> Table:
-    records = []
-    for row in rows:
-        record = getattr(row, "_mapping", row)
-        records.append({safe_str(key): record[key] for key in record.keys()})  # noqa: SIM118 (sqlite3.Row)
-    return _plain_table(Table.from_records(records))
-
-
-def _plain_table(table: Table) -> Table:
-    """Return the same table with plain values; Arrow columns are plain already."""
-    values = tuple(data if _is_arrow(data) else _plain_column(data, table, i)
-                   for i, data in enumerate(table.values))  # fmt: skip
-    columns = tuple(Column(safe_str(column.name), column.type) for column in table.columns)
-    return Table(columns, values, table.row_count)
-
-
-def _is_arrow(data: Any) -> bool:
-    return type(data).__module__.partition(".")[0] == "pyarrow"
-
-
-def _plain_column(data: Any, table: Table, index: int) -> list[Any]:
-    cells = data if isinstance(data, list) else table.column(index)
-    return [plain_tree(cell) for cell in cells]
-
-
-def _from_stream(raw: Any) -> Table:
-    import pyarrow
-
-    return Table.from_arrow(raw if isinstance(raw, pyarrow.Table) else pyarrow.table(raw))
-
-
 def _checked(answer: Answer, place: str) -> Answer:
     """Return the answer with every field in its documented type."""
     data = answer.data
-    table = None if data is None else as_table(data, place)
+    calls = tuple(tool_call(call, place) for call in answer.tool_calls or ())
+    table = None if data is None else as_table(data, place, _last_statement(calls))
     if data is not None and table is None:
         raise AgentFailed(
-            f"{place} returned an Answer whose data is {_named(data)}; "
+            f"{place} returned an Answer whose data is {named(data)}; "
             "allowed: a list of dicts, a DataFrame, an Arrow table, a Table, or None"
         )
     value = answer.value
@@ -148,7 +70,7 @@ def _checked(answer: Answer, place: str) -> Answer:
         text=clean_text(answer.text) if isinstance(answer.text, str) else _text(answer.text),
         data=table,
         value=plain_tree(value),
-        tool_calls=tuple(tool_call(call, place) for call in answer.tool_calls or ()),
+        tool_calls=calls,
         usage=_usage(answer.usage, place),
         cost=_number(answer.cost),
         finish_reason=None if answer.finish_reason is None else safe_str(answer.finish_reason),
@@ -159,6 +81,15 @@ def _checked(answer: Answer, place: str) -> Answer:
         steps=_whole(answer.steps),
         logs=_text(answer.logs),
     )
+
+
+def _last_statement(calls: tuple[ToolCall, ...]) -> str | None:
+    """The SQL of the last call that carries some."""
+    args = [call.args for call in calls if isinstance(call.args, Mapping)]
+    found = [
+        arg[key] for arg in args for key in ("sql", "sql_query", "query") if isinstance(arg.get(key), str)
+    ]
+    return found[-1] if found else None
 
 
 def _text(value: Any) -> str:
@@ -185,7 +116,7 @@ def tool_call(call: Any, place: str = "the agent") -> ToolCall:
         call = _call_from_mapping(call, place)
     if not isinstance(call, ToolCall):
         raise AgentFailed(
-            f"{place} returned a tool call that is {_named(call)}; "
+            f"{place} returned a tool call that is {named(call)}; "
             "allowed: a ToolCall, or a dict with name, args, result"
         )
     result = _result(call.result, place)
@@ -245,9 +176,7 @@ def _usage(usage: Any, place: str) -> Usage | None:
         return Usage(**{str(key): _whole(value) for key, value in usage.items()})
     if isinstance(usage, Usage):
         return Usage(**{name: _whole(getattr(usage, name)) for name in names})
-    raise AgentFailed(
-        f"{place} returned usage that is {_named(usage)}; allowed: a Usage, or a dict of counts"
-    )
+    raise AgentFailed(f"{place} returned usage that is {named(usage)}; allowed: a Usage, or a dict of counts")
 
 
 def answer_from_mapping(form: Mapping[str, Any], place: str) -> Answer:
@@ -276,6 +205,8 @@ def _table_form(form: Mapping[str, Any], place: str) -> Table:
         pairs = [(c, None) if isinstance(c, str) else (c[0], c[1]) for c in columns]
         types = dict(form.get("types") or {})
         if rows and all(isinstance(row, Mapping) for row in rows):
+            if not any(name in row for name, _ in pairs for row in rows):
+                raise ValueError(f"no row has one of the columns {', '.join(n for n, _ in pairs)}")
             rows = [[row.get(name) for name, _ in pairs] for row in rows]
         return Table.from_rows([n for n, _ in pairs], rows, [types.get(n, kind) for n, kind in pairs])
     except (ValueError, TypeError, KeyError, IndexError) as error:

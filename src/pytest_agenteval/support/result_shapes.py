@@ -313,7 +313,10 @@ def _mapping(value: Mapping[Any, Any], columns: list[Column], depth: int) -> Res
             ):
                 inner = _without_counter(inner, lower)
                 found = _read(inner, known, depth + 1)
-                if found != NOTHING and not (found.rows is not None and _columnar(value)):
+                nested = isinstance(inner, list | tuple) and any(
+                    isinstance(row, list | tuple) for row in inner
+                )
+                if found != NOTHING and (found.rows is None or nested or _columnar(value) is None):
                     return found
     for shape in (_columnar, _by_index, _one_row):
         table = shape(value)
@@ -322,6 +325,10 @@ def _mapping(value: Mapping[Any, Any], columns: list[Column], depth: int) -> Res
     if len(value) == 1 and isinstance(only := next(iter(value.values())), list | Mapping):
         return _read(only, columns, depth + 1)
     return NOTHING
+
+
+def _holds_lists(rows: Sequence[Any]) -> bool:
+    return any(isinstance(row, list | tuple) for row in rows)
 
 
 def _declared(lower: Mapping[str, Any]) -> list[Column]:
