@@ -334,4 +334,4 @@ def test_a_dict_with_text_is_an_answer_as_from_a_program() -> None:
     answer = normalize({"text": "Three.", "tool_calls": [{"name": "t", "args": {}}], "usage": {"input": 3}})
     assert (answer.text, answer.tool_calls[0].name, answer.usage.input) == ("Three.", "t", 3)  # type: ignore[union-attr]
     assert rows_of({"text": "Three.", "id": 3}) == [{"text": "Three.", "id": 3}]
-    assert normalize({"value": 3}).data.records() == [{"value": 3}]
+    assert normalize({"value": 3}).value == 3

@@ -239,7 +239,7 @@ def test_a_dict_as_a_program_writes_it_is_an_answer(shop: pytest.Pytester) -> No
 def test_rows_without_names_say_where_names_come_from(shop: pytest.Pytester) -> None:
     lines = shown(shop, "tuples")
     (error,) = [line for line in lines if line.startswith("error in stage agent")]
-    hint = "a list that holds tuple, which has no column names (a cursor's rows: .df(), .arrow(), or dicts)"
+    hint = "returned rows without column names; return dicts or a DataFrame (.df() of a DuckDB result)"
     assert hint in error
 
 

@@ -22,11 +22,6 @@ from pytest_agenteval.types import DEFAULT_SQL_TOOLS, Answer, ChatModel, Extract
 NOTHING = Extraction(None, "none")
 """The agent gave no data: ``no data returned``."""
 
-WAYS = (
-    "an agent hands a table over as rows (a list of dicts, a DataFrame), as Answer(text, data=rows), as the "
-    'result of a ToolCall("execute_sql", {"sql": ...}, rows), or as a query that is re-run'
-)
-
 
 def extract(
     answer: Answer,
@@ -215,7 +210,7 @@ class _Steps:
         unnamed = unnamed_queries(self.answer, self.sql_tools)
         if unnamed and not self.executed:
             raise ExtractionFailed(_unnamed_text(unnamed, self.sql_tools))
-        return replace(NOTHING, note="" if self.executed else WAYS)
+        return NOTHING
 
     def _needed(self, mode: str) -> ChatModel:
         if self.model is None:
