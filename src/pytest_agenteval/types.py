@@ -226,7 +226,8 @@ class Attempt:
 
     ``comparison`` is what was compared just now; ``saved`` what is known of it where the attempt was taken
     over from earlier results. ``reference`` is the table it was compared with, ``references`` are all that
-    the case and its turns have. ``traceback`` is the agent's own, where it raised.
+    the case and its turns have; ``frozen``: they were read from files. ``traceback`` is the agent's own,
+    where it raised.
     """
 
     number: int
@@ -238,6 +239,7 @@ class Attempt:
     reference: Table | None = None
     reference_sql: str | None = None
     references: tuple[Table, ...] = ()
+    frozen: bool = False
     checks: tuple[CheckResult, ...] = ()
     stage: Stage | None = None
     reason: str | None = None
@@ -340,11 +342,15 @@ class Consumption:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One accepted answer: its table, and the SQL it came from (``None`` for inline rows)."""
+    """One accepted answer: its table, and the SQL it came from (``None`` for inline rows).
+
+    ``frozen``: the rows are those of a file, not of a database.
+    """
 
     table: Table
     sql: str | None = None
     order_by: tuple[str, ...] = ()
+    frozen: bool = False
 
 
 class Services(Protocol):

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "coverage": "which tables, columns and kinds of questions the suite asks about",
     "diff": "what got worse between two runs (exit 1 when something did)",
     "export": "attempts as CSV, Parquet, JSON lines or OpenTelemetry spans",
+    "freeze": "keep the rows of references as files, so that CI needs no database; --check finds drift",
     "import": "questions of spreadsheets, semantic models and other tools as cases",
     "judge-check": "how far a judge agrees with human labels: agreement and Cohen's kappa",
     "merge": "several results files as one: shards, other machines, resumed runs",

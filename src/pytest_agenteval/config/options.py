@@ -328,6 +328,14 @@ OPTIONS: tuple[Option, ...] = (
         "TEST",
     ),
     Option(
+        "references",
+        "live",
+        "live: references are run; frozen: read from the files of agenteval freeze, no database is opened "
+        "for them; auto: frozen where the file is of this SQL",
+        _one_of("live", "auto", "frozen"),
+        "WORD",
+    ),
+    Option(
         "unreviewed",
         None,
         "cases that nobody has approved: count, quarantine (run them, count them nowhere), skip, or fail "

@@ -46,6 +46,7 @@ class Settings:
     fail_under: tuple[tuple[str, float], ...] = _DEFAULT["fail_under"]
     baseline: str | None = _DEFAULT["baseline"]
     baseline_test: str = _DEFAULT["baseline_test"]
+    references: str = _DEFAULT["references"]
     unreviewed: str | None = _DEFAULT["unreviewed"]
     summary: tuple[str, ...] = _DEFAULT["summary"]
     html: str | None = _DEFAULT["html"]

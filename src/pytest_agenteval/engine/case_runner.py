@@ -258,12 +258,38 @@ class CaseRunner:
         """Return a reference's table. Raises ``ReferenceFailed``."""
         from pytest_agenteval.databases import outermost_order_by
 
+        frozen = self._frozen(sql)
         try:
-            table = self.database.reference(sql)
+            table = self.database.reference(sql) if frozen is None else frozen
             keys = outermost_order_by(sql, self.database.dialect) if self.ordered else ()
         except DatabaseError as error:
             raise ReferenceFailed(self._explained(error)) from error
-        return Reference(table, sql, tuple(keys or ()))
+        return Reference(table, sql, tuple(keys or ()), frozen is not None)
+
+    def _frozen(self, sql: str) -> Table | None:
+        """Return the rows of a frozen reference, ``None`` to run it. Raises ``ReferenceFailed``."""
+        wanted = self.context.settings.references
+        if wanted == "live":
+            return None
+        from pytest_agenteval.cases.frozen_files import frozen_files
+        from pytest_agenteval.databases.frozen import read_frozen, sql_hash
+
+        path = frozen_files(self.case)[sql]
+        shown = self.context.shown(path)
+        mend = f"run agenteval freeze {self.context.shown(self.case.path)}"
+        try:
+            held = read_frozen(path)
+        except FileNotFoundError:
+            why = f"there is no frozen reference {shown}; {mend}"
+        except (DatabaseError, OSError, UnicodeDecodeError) as wrong:
+            raise ReferenceFailed(f"{wrong}; {mend} --update") from wrong
+        else:
+            if held.sql == sql_hash(sql):
+                return held.table
+            why = f"the frozen reference {shown} is of another SQL; {mend} --update"
+        if wanted == "frozen":
+            raise ReferenceFailed(why)
+        return None
 
     def _explained(self, error: DatabaseError) -> str:
         """Name the project file that was not read where no database is known."""

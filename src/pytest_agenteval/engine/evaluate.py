@@ -107,6 +107,7 @@ def _facts(
         "reference_sql": sql[0] if sql else None,
         "reference": references[0].table if references else None,
         "references": tuple(one.table for accepted in (references, *of_turns) for one in accepted),
+        "frozen": any(one.frozen for accepted in (references, *of_turns) for one in accepted),
     }
 
 

@@ -60,7 +60,8 @@ def begin(config: pytest.Config) -> Run:
                 "nothing is asked. Choose another folder with --agent-output"
             ) from error
         cases = [case for item in planned if (case := case_of(item)) is not None]
-        run.prepare(case.database for case in cases if case.statements or case.isolate)
+        live = run.context.settings.references != "frozen"
+        run.prepare(case.database for case in cases if (case.statements and live) or case.isolate)
     return run
 
 

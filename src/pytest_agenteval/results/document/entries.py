@@ -51,6 +51,7 @@ def scalars_of(
         "ask_hash": item.ask_hash,
         "reference_hash": head.get("reference_hash"),
         "reference_hashes": head.get("reference_hashes") or [],
+        "reference": "frozen" if head.get("frozen") else "live",
         "prompt": item.prompt,
         "database": item.database,
         "owner": item.owner,

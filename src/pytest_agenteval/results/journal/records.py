@@ -239,6 +239,7 @@ def attempt_head(attempt: Attempt, hashed: Mapping[int, str]) -> dict[str, Any]:
         "leak": attempt.leak,
         "reference_hash": None if attempt.reference is None else hashed[id(attempt.reference)],
         "reference_hashes": [hashed[id(table)] for table in attempt.references],
+        "frozen": attempt.frozen,
         "usage": usage,
     }
 
