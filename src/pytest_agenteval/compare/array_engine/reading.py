@@ -35,6 +35,7 @@ from pytest_agenteval.compare.values.numbers import Float32, as_float
 from pytest_agenteval.compare.values.temporal import DAY
 from pytest_agenteval.table import arrow_values, standard_array
 
+HEAD = 100
 EPOCH = datetime.date(1970, 1, 1).toordinal() * DAY
 
 
@@ -63,20 +64,30 @@ _TYPES: dict[type, Callable[[], Any]] = {
 
 def _arrow_of_list(values: list[Any]) -> pa.Array | None:
     kinds = set(map(type, values)) - {type(None)}
-    if len(kinds) != 1:
+    kind = float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else None
+    if kind is None:
         return None
-    kind = kinds.pop()
     try:
         if kind in _TYPES:
             return pa.array(values, type=_TYPES[kind](), from_pandas=False)
         if kind is Decimal:
-            found = pa.array(values)
-            return found if pa.types.is_decimal128(found.type) else None
+            return _decimals(values)
         if kind is datetime.datetime and all(v is None or v.tzinfo is None for v in values):
             return pa.array(values, type=pa.timestamp("us"))
     except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
         return None
     return None
+
+
+def _decimals(values: list[Any]) -> pa.Array | None:
+    """Decimals with as many decimals as the first ones have; else Arrow finds out, which takes longer."""
+    head = [value for value in values[:HEAD] if value is not None and value.is_finite()]
+    scale = max((-int(value.as_tuple().exponent) for value in head), default=0)
+    try:
+        return pa.array(values, type=pa.decimal128(38, min(max(scale, 0), 18)))
+    except pa.ArrowException:
+        found = pa.array(values)
+        return found if pa.types.is_decimal128(found.type) else None
 
 
 def nulls_of(array: pa.Array) -> NDArray[np.bool_] | None:

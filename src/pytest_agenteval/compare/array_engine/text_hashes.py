@@ -29,7 +29,6 @@ class TextBytes:
     words: NDArray[np.uint64]
     starts: NDArray[Any]
     lengths: NDArray[Any]
-    longest: int
 
     def differ(self, rows: Ints, other: TextBytes, others: Ints) -> bool:
         """Return whether any text differs from the one at the same place of ``others``."""
@@ -39,15 +38,14 @@ class TextBytes:
             if not np.array_equal(lengths, other.lengths[two]):
                 return True
             mine, theirs = self.starts[one], other.starts[two]
-            for at in range(0, self.longest, 8):
-                left = self._word(mine, at) ^ other._word(theirs, at)
-                if bool((left & _BYTE_MASKS[np.clip(lengths - at, 0, 8)]).any()):
+            shortest, longest = int(lengths.min()), int(lengths.max())
+            for at in range(0, longest, 8):
+                left = self.words[mine + at] ^ other.words[theirs + at]
+                if at + 8 > shortest:  # some texts end within these bytes
+                    left &= _BYTE_MASKS[np.clip(lengths - at, 0, 8)]
+                if bool(left.any()):
                     return True
         return False
-
-    def _word(self, starts: NDArray[Any], at: int) -> NDArray[np.uint64]:
-        found: NDArray[np.uint64] = self.words[np.minimum(starts + at, len(self.words) - 1)]
-        return found
 
 
 def hashed_texts(array: pa.Array) -> tuple[Ints, TextBytes] | None:
@@ -60,7 +58,7 @@ def hashed_texts(array: pa.Array) -> tuple[Ints, TextBytes] | None:
     every = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
     offsets = every[array.offset : array.offset + len(array) + 1]
     starts, lengths = offsets[:-1], np.diff(offsets)
-    data = np.zeros(int(offsets[-1]) + 8, np.uint8)
+    data = np.zeros(int(offsets[-1]) + LONGEST_HASHED + 8, np.uint8)  # eight bytes from any place on
     data[: offsets[-1]] = np.frombuffer(data_buffer, np.uint8, int(offsets[-1]))
     longest = int(lengths.max())
     if longest > LONGEST_HASHED or int(data.max()) > 127 or _has_outer_blanks(data, starts, lengths):
@@ -70,7 +68,7 @@ def hashed_texts(array: pa.Array) -> tuple[Ints, TextBytes] | None:
     for start in range(0, len(out), BLOCK):
         block = slice(start, start + BLOCK)
         out[block] = _hash_block(words, starts[block], lengths[block])
-    return out.view(np.int64), TextBytes(array, words, starts, lengths, longest)
+    return out.view(np.int64), TextBytes(array, words, starts, lengths)
 
 
 def _hash_block(words: NDArray[np.uint64], starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.uint64]:

@@ -70,6 +70,9 @@ JOINT = (
 )
 
 
+FEW_SUSPECTS = 20
+
+
 def diagnose_form(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment] | None:
     """Return the first word about which columns there are, before unnamed ones are paired."""
     for rule in FORM:
@@ -106,14 +109,19 @@ def diagnose(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment]:
 
 
 def blamable(context: DiagnosisContext[Any], alignment: Alignment) -> list[int]:
-    """Return the columns that may be to blame alone: where two hold other values, none is."""
+    """Return the columns that may be to blame alone: where two hold other values, none is.
+
+    That is looked at first where many columns would each have to be left out in turn.
+    """
+    suspects = context.suspects(alignment)
+    if len(suspects) <= FEW_SUSPECTS:
+        return suspects
     unlike: list[int] = []
     for position, (e, a) in enumerate(context.pairs):
         if not context.engine.alike(e, a):
             unlike.append(position)
             if len(unlike) > 1:
                 return []
-    suspects = context.suspects(alignment)
     return [i for i in suspects if i in unlike] if unlike else suspects
 
 

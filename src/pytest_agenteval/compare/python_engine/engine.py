@@ -209,4 +209,6 @@ def has_percent(values: Any) -> bool:
         if not any(word in str(values.type) for word in ("string", "dictionary")):
             return False
         values = values.to_pylist()
+    if isinstance(values, list) and not any(issubclass(kind, str) for kind in set(map(type, values))):
+        return False
     return any(isinstance(value, str) and "%" in value for value in values)

@@ -150,6 +150,10 @@ def _split(text: str) -> list[str]:
 
 def kind_of_values(values: Iterable[Any]) -> Kind:
     """Return the kind of a column without a type: that of its values, ``any`` where they are mixed."""
+    if isinstance(values, list):
+        one = _kind_of_one_type(values)
+        if one is not None:
+            return one
     seen: set[str] = set()
     known: dict[type, str] = {}
     texts: list[str] = []
@@ -178,6 +182,29 @@ def kind_of_values(values: Iterable[Any]) -> Kind:
         return Kind("timestamp")
     return ANY
 
+
+def _kind_of_one_type(values: list[Any]) -> Kind | None:
+    """Return the kind of values of one plain type, NULLs aside; ``None`` where they must be looked at."""
+    types = set(map(type, values)) - {type(None)}
+    if len(types) != 1:
+        return None
+    kind = _PLAIN.get(types.pop())
+    # NaN is NULL: a column that begins with a number holds one
+    head = next((value for value in values if value is not None), None)
+    return None if kind is None or is_null(head) else Kind(kind)
+
+
+_PLAIN: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    Decimal: "decimal",
+    str: "text",
+    datetime.date: "date",
+    datetime.time: "time",
+    datetime.timedelta: "interval",
+    bytes: "blob",
+}
 
 # Types whose every value has one kind (a float may be NaN, a datetime may have a zone).
 _STEADY = (bool, int, str, datetime.date, datetime.time, datetime.timedelta, bytes)
