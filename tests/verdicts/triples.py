@@ -98,16 +98,16 @@ class TripleSteps:
     def reference(self, sql: str) -> Reference:
         return self._triple.references[sql.strip()]
 
-    def extract(self, answer: Answer, accepted: Sequence[Sequence[str]]) -> Extraction:
+    def extract(self, answer: Answer, references: Sequence[Reference]) -> Extraction:
         try:
             return extract(
                 answer,
-                expected_columns=accepted[0] if accepted else None,
+                expected_columns=references[0].table.names if references else None,
                 question=self.case.prompt,
                 aliases=self.comparison.get("column_aliases"),
             )
         except ExtractionFailed:
-            if accepted:
+            if references:
                 raise
             return Extraction(None, "none")
 
