@@ -84,7 +84,6 @@ assertions: [{type: sql, dialect: sqlite, forbidden_columns: {main.people: [name
         name="asked_back_in_a_turn",
         case="prompt: [{say: Our turnover?, expected_response: Gross or net}]\n",
         answers={"Our turnover?": {"text": "Gross or net?"}},
-        judged=1,
     ),
     Row(
         name="asked_back_where_an_answer_is_written",
