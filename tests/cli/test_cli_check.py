@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -453,35 +451,6 @@ def test_broken_ini_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
     with pytest.raises(SettingsError, match=r"^pyproject\.toml: not TOML: "):
         find_root([tmp_path])
-
-
-def test_naos_short_flags_become_a_pytest_command(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["-m", "openai:gpt-4.1", "-m", "a:b", "-t", "4", "-k", "3", "-s", "finance,x y", "-u", "me@x"]
-
-    assert main(["test", *words, "--dry-run", "--", "-x", "tests"]) == 0
-    assert capsys.readouterr().out == (
-        "AGENTEVAL_USERNAME=me@x pytest --agent-run=always --agent-model openai:gpt-4.1 --agent-model a:b "
-        "--agent-concurrency 4 --agent-k 3 --agent-select 'finance,x y' -x tests\n"
-    )
-    assert main(["test", "--dry-run"]) == 0
-    assert capsys.readouterr().out == "pytest --agent-run=always\n"
-
-
-def test_the_command_is_run_and_its_exit_code_returned(tmp_path: Path) -> None:
-    (tmp_path / "test_user.py").write_text(
-        "import os\ndef test_user():\n    assert os.environ['AGENTEVAL_USERNAME'] == 'me'\n"
-    )
-    command = [sys.executable, "-m", "pytest_agenteval", "test", "-u"]
-
-    good = subprocess.run(
-        [*command, "me"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert good.returncode == 0, good.stdout + good.stderr
-    assert good.stdout.startswith("AGENTEVAL_USERNAME=me pytest --agent-run=always\n")
-    bad = subprocess.run(
-        [*command, "you"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert bad.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,13 @@ def test_skip_xfail_and_marks_of_a_case(shop: pytest.Pytester, write_case: Write
     result = shop.runpytest("-rsx")
     result.assert_outcomes(skipped=1, xfailed=1, passed=1, errors=1)
     result.stdout.fnmatch_lines(["*the warehouse moves*"])
+
+
+@pytest.mark.parametrize("words", [",", " , ", ",,"])
+def test_an_empty_selection_asks_nobody(shop: pytest.Pytester, write_case: Write, words: str) -> None:
+    write_case("right")
+    result = shop.runpytest("--agent-select", words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--agent-select names no case: nothing would be left out, and all be asked*"]
+    )

@@ -158,6 +158,8 @@ def _new_run(config: pytest.Config) -> Run:
     except AgentEvalError as error:
         raise pytest.UsageError(str(error)) from None
     settings = read_settings(config, project.settings)
+    if settings.source("select") != "default" and not settings.select:
+        raise pytest.UsageError("--agent-select names no case: nothing would be left out, and all be asked")
     _check_files(config, settings)
     _check_target(config, settings, project)
     _look_at_earlier_results(config, settings)
