@@ -71,7 +71,7 @@ def _from_library(raw: Any) -> Table | None:
 
 
 def _record(item: Any) -> dict[Any, Any] | None:
-    """The fields of a row; ``None`` for what is none, a plain tuple or list included."""
+    """Return the fields of a row; ``None`` for what is none, a plain tuple or list included."""
     if isinstance(item, str | int | float | list) or type(item) is tuple or item is None:
         return None
     return record_of(item)
@@ -102,7 +102,7 @@ def _from_shape(value: Any, place: str, sql: str | None) -> Table | None:
 
 
 def _from_records(rows: Sequence[Mapping[Any, Any]], names: Sequence[Any] = ()) -> Table:
-    """``names`` are those of a result, which may have no rows."""
+    """Return the table of records; ``names`` are those of a result, which may have no rows."""
     if not rows and names:
         return Table(tuple(Column(safe_str(name)) for name in names), tuple([] for _ in names), 0)
     return _plain_table(Table.from_records([{safe_str(key): row[key] for key in row} for row in rows]))

@@ -84,7 +84,7 @@ def _checked(answer: Answer, place: str) -> Answer:
 
 
 def _last_statement(calls: tuple[ToolCall, ...]) -> str | None:
-    """The SQL of the last call that carries some."""
+    """Return the SQL of the last call that carries some."""
     args = [call.args for call in calls if isinstance(call.args, Mapping)]
     found = [
         arg[key] for arg in args for key in ("sql", "sql_query", "query") if isinstance(arg.get(key), str)

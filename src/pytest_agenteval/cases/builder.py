@@ -208,7 +208,7 @@ class CaseBuilder:
         return self._filled_all(file.value, tuple(sql for sql in read if sql))
 
     def _statements(self, node: Node) -> tuple[str, ...]:
-        """The statements of an ``sql`` key, each looked at by a parser where one knows its SQL."""
+        """Return the statements of an ``sql`` key, each looked at by a parser where one knows its SQL."""
         if node.id == "sequence" and not node.value:
             self._reader.error(node, "sql is empty")
         parts = node.value if node.id == "sequence" else [node]
@@ -222,7 +222,7 @@ class CaseBuilder:
         return tuple(sql for _, sql in filled)
 
     def _dialect(self) -> str | None:
-        """The SQL of the case's database, where it is known."""
+        """Return the SQL of the case's database, where it is known."""
         known, entry = self._rules.dialects, self._entry("database")
         if entry is None:
             return next(iter(known.values())) if len(self._rules.databases or ()) == 1 and known else None
@@ -446,7 +446,7 @@ def _judges_words(check: ParsedCheck) -> bool:
 
 
 def _said(fault: SqlFault) -> str:
-    """``holds no statement``, or ``cannot be read: syntax error at or near "x"``."""
+    """Return ``holds no statement``, or ``cannot be read: syntax error at or near "x"``."""
     return fault.text if fault.text.startswith("holds") else f"cannot be read: {fault.text}"
 
 

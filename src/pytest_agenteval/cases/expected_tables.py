@@ -120,7 +120,7 @@ def _base(name: str) -> str:
 
 
 def _cell(reader: Reader, node: Node, declared: tuple[str, Node] | None) -> Cell:
-    """A value; where its type is declared, how it is written counts, whatever YAML makes of it."""
+    """Return a value; where its type is declared, how it is written counts, whatever YAML makes of it."""
     if declared is not None and node.id == "scalar" and _base(declared[0]) not in _AS_THEY_ARE:
         return Cell(None if node.tag.endswith(":null") else node.value, node.value, node)
     return Cell(reader.plain(node), node.value if node.id == "scalar" else None, node)

@@ -46,13 +46,13 @@ _SENTENCES = ("prompt", "question", "say", "sql", "context", "expected_response"
 
 
 def _quoting(reader: Reader, node: Node) -> str:
-    """How a text is written that begins like a list or a map."""
+    """Return how a text is written that begins like a list or a map."""
     written = reader.written(node)
     return f"; quote it: {in_quotes(written)}" if written else ""
 
 
 def _emptied(reader: Reader, node: Node) -> str:
-    """Why a text is empty that somebody wrote."""
+    """Return why a text that was written is empty."""
     if node.style in ("|", ">"):
         return f": the text below {node.style} must be indented further than the key"
     comment = reader.comment_behind(node)

@@ -63,7 +63,7 @@ class Reader:
     _warned: set[tuple[int, int]] = field(default_factory=set)
 
     def written(self, node: Node) -> str:
-        """Return a node as it stands in the file; '' where it takes several lines, or nobody knows them."""
+        """Return a node as it stands in the file; '' where it takes several lines, or they are not known."""
         start, end = node.start_mark, node.end_mark
         known = start.line == end.line and start.line < len(self.lines)
         return self.lines[start.line][start.column : end.column] if known else ""

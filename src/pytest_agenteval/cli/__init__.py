@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "merge": "several results files as one: shards, other machines, resumed runs",
     "report": "a stored run as terminal text, markdown, JUnit XML, JSON or one web page (--html)",
     "rescore": "comparison and checks again on saved answers, no agent call",
-    "review": "which cases nobody has approved; approve and reject them, also by a spreadsheet",
+    "review": "which cases are not approved; approve and reject them, also by a spreadsheet",
     "schema": "the JSON Schema of case files; --write points files at it",
     "test": "the short flags of nao test and pda test, as a pytest command",
     "view": "results in a browser: runs, cases, attempts, differences",

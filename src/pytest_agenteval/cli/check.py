@@ -139,7 +139,7 @@ def examine(place: ProjectLocation, paths: Sequence[Path], strict: bool = False)
 
 
 def _refused(place: ProjectLocation, cases: Sequence[Case]) -> Iterator[Problem]:
-    """References that are not one reading SELECT, which no database would be asked to run."""
+    """Yield references that are not one reading SELECT, which no database would be asked to run."""
     from pytest_agenteval.databases.select_only import require_one_select, require_one_select_duckdb
 
     if conftest_speaks(place.root, r"\bagenteval_databases\b"):

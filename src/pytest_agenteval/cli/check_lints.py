@@ -87,7 +87,7 @@ def wanted_only(problems: Iterable[Problem], case: Case, wanted: frozenset[str])
 
 
 def _dialects(place: ProjectLocation) -> dict[str, str | None]:
-    """Return the dialect of each configured database, told from its URL alone."""
+    """Return the dialect of each configured database, read from its URL alone."""
     from pytest_agenteval.databases.sources import source_of
 
     try:

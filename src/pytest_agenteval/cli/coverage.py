@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: done; 1: a rate is below --min; 2: nothing can be measured."""
+    """Run the command and return its exit code: 0: done; 1: a rate is below --min;
+    2: nothing can be measured.
+    """
     from pytest_agenteval.authoring.coverage import below, measure
     from pytest_agenteval.cli.check import examine
     from pytest_agenteval.config.location import find_place, open_databases

@@ -1,4 +1,4 @@
-"""``agenteval review``: which cases nobody has approved; approve and reject them, also by a spreadsheet."""
+"""``agenteval review``: which cases are not approved; approve and reject them, also by a spreadsheet."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0: done; 1: something was refused; 2: a case or a file is not there."""
+    """Run the command and return its exit code: 0: done; 1: something was refused;
+    2: a case or a file is not there.
+    """
     from pytest_agenteval.cli.check import examine
     from pytest_agenteval.config.location import find_place
 

@@ -71,7 +71,7 @@ def affinity(one: str, two: str) -> float:
 
 
 def _includes(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
+    """Return whether the words of one name all stand in the other: ``wins`` and ``wins_count``."""
     return bool(mine) and bool(theirs) and (mine <= theirs or theirs <= mine)
 
 

@@ -71,7 +71,7 @@ class Project:
     def usable_urls(self, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
         """Return the URLs that can be made, and for the other databases why not (``file:line: ...``).
 
-        A variable is needed only where its database is used, so a missing one is no one else's error.
+        A variable is needed only where its database is used, so a missing one is an error there alone.
         ``given``: URLs by name that beat the file's (the ini's).
         """
         urls: dict[str, str] = {}

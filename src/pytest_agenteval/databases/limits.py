@@ -45,14 +45,14 @@ def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[
 
 
 def too_slow(where: str, seconds: float) -> DatabaseError:
-    """The query was ended after ``seconds``."""
+    """Return the error of a query that was ended after ``seconds``."""
     return QueryLimitReached(
         f"{where}: ended after {seconds:g} s; make the query faster or raise agenteval_sql_timeout"
     )
 
 
 def too_many(where: str, limit: int) -> DatabaseError:
-    """The query gave more rows than allowed."""
+    """Return the error of a query that gave more rows than allowed."""
     return QueryLimitReached(
         f"{where}: more than {limit:,} rows; aggregate, add a LIMIT, or raise agenteval_sql_max_rows"
     )

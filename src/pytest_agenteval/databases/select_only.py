@@ -61,7 +61,7 @@ def require_one_select_duckdb(sql: str, where: str) -> None:
 def require_one_select(sql: str, dialect: str, where: str) -> None:
     """Refuse all but one reading SELECT of ``dialect`` (sqlglot). Raises ``DatabaseError``.
 
-    What cannot be told is refused, too: text that is run as SQL, code in comments, a second statement.
+    What cannot be analysed is refused, too: text that is run as SQL, code in comments, a second statement.
     """
     import sqlglot
     from sqlglot import exp

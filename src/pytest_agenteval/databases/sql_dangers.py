@@ -2,7 +2,7 @@
 
 A name is looked for in the tokens, where quotes and qualifiers stand as they were written; what has no
 brackets (``NEXT VALUE FOR s``, ``@stage``) in the tree. Where parser and server disagree on what is code,
-nothing can be told.
+nothing can be said.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STARTS = frozenset(
 class Finding:
     """``what`` was found, ``verb`` before it in a sentence.
 
-    ``opaque``: what it reads or runs cannot be told from the statement.
+    ``opaque``: what it reads or runs cannot be read from the statement.
     """
 
     verb: str
@@ -72,7 +72,7 @@ def disagreement(sql: str, dialect: str | None) -> str | None:
 
 
 def _second_statement(tokens: Sequence[Any]) -> str | None:
-    """What begins a second statement: T-SQL needs no semicolon between two."""
+    """Return what begins a second statement: T-SQL needs no semicolon between two."""
     for number, token in enumerate(tokens[1:], start=1):
         word = token.text.upper()
         if token.token_type.name in ("STRING", "IDENTIFIER") or tokens[number - 1].text == ".":
@@ -83,7 +83,7 @@ def _second_statement(tokens: Sequence[Any]) -> str | None:
 
 
 def tokens_of(sql: str, dialect: str | None) -> list[Any]:
-    """Return the tokens of ``sql``; none where it has none that can be told."""
+    """Return the tokens of ``sql``; none where they cannot be read."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -138,7 +138,7 @@ def _in_tree(tree: Any, dialect: str | None) -> Iterator[Finding]:
 
 
 def _plainly_named(call: Any) -> bool:
-    """Whether DuckDB's ``query_table`` is given names, and nothing that makes one."""
+    """Return whether DuckDB's ``query_table`` is given names, and nothing that makes one."""
     from sqlglot import exp
 
     plain = (exp.Literal, exp.Column, exp.Identifier, exp.Boolean, exp.Array)

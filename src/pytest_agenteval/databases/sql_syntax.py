@@ -18,7 +18,7 @@ class SqlFault(NamedTuple):
 
 
 def sql_fault(sql: str, dialect: str | None) -> SqlFault | None:
-    """Return what keeps ``sql`` from being read; ``None`` where nothing does, or nobody can tell.
+    """Return what keeps ``sql`` from being read; ``None`` where nothing does, or it is not known.
 
     DuckDB's own parser speaks for DuckDB (sqlglot's name of the ``dialect``). Other servers know more SQL
     than any parser here: theirs is only looked at for being there.
@@ -39,7 +39,7 @@ def sql_fault(sql: str, dialect: str | None) -> SqlFault | None:
 
 
 def _read(said: str) -> SqlFault:
-    """DuckDB's words and the place it points at."""
+    """Return DuckDB's words and the place it points at."""
     text = said.partition("\n")[0].removeprefix("Parser Error: ")
     place = _PLACE.search(said)
     if place is None:

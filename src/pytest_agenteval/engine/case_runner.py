@@ -304,7 +304,7 @@ class CaseRunner:
         return bool(self.comparison.get("ordered"))
 
     def extract(self, answer: Answer, references: Sequence[Reference]) -> Extraction:
-        """The agent's table; of the accepted ``references`` it is told the column names, never a value.
+        """Return the agent's table; of the accepted ``references`` it gets the column names, never a value.
 
         With several references the one whose columns an answered table has decides; without any, a
         table is looked for but no model is asked. Raises ``ExtractionFailed``.
@@ -374,11 +374,13 @@ class CaseRunner:
             return False
 
     def _rerun(self, sql: str) -> Table:
-        """The table of the agent's statement on the snapshot, under the guard and limits of references."""
+        """Return the table of the agent's statement on the snapshot,
+        under the guard and limits of references.
+        """
         return self.database.query(sql)
 
     def _fits(self, table: Table, references: Sequence[Reference]) -> bool:
-        """Whether a table passes the comparison with one of the references."""
+        """Return whether a table passes the comparison with one of the references."""
         from pytest_agenteval.compare import compare, parse_options
 
         options = parse_options(self.comparison)

@@ -55,7 +55,7 @@ class CaseSteps(Services, Protocol):
         """Return the table of a reference. Raises ``ReferenceFailed``."""
 
     def extract(self, answer: Answer, references: Sequence[Reference], /) -> Extraction:
-        """The agent's table; of the accepted ``references`` it is told the column names, never a value.
+        """Return the agent's table; of the accepted ``references`` it gets the column names, never a value.
 
         Raises ``ExtractionFailed``.
         """

@@ -39,7 +39,7 @@ class Flip:
 
 
 def flip_of(row: Row, entry: Mapping[str, Any], attempt: Attempt, case_hash: str) -> Flip | None:
-    """What changed the verdict of a saved attempt that was judged again (``None``: it is the same).
+    """Return what changed the verdict of a saved attempt that was judged again (``None``: it is the same).
 
     ``case_hash`` is that of the case as it is now. The first rule whose outcome differs is named: what
     comes after it works on other input.
@@ -78,7 +78,7 @@ def _taken_now(attempt: Attempt) -> tuple[Any, Any] | None:
 
 
 def _check_rule(entry: Mapping[str, Any], attempt: Attempt) -> str:
-    """The first check that says something else than it did; the comparison is the check ``data``."""
+    """Return the first check that says something else than it did; the comparison is the check ``data``."""
     old = {_key(record): record["passed"] for record in entry.get("checks") or ()}
     new = {(check.type, check.name, check.turn): check.passed for check in attempt.checks}
     differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]

@@ -96,7 +96,7 @@ def executed_queries(answer: Answer, sql_tools: Sequence[str] = DEFAULT_SQL_TOOL
 
 
 def _table_of(shape: ResultShape, sql: str | None) -> tuple[Table | None, str | None]:
-    """The table of a shape, and why it is none; rows without names have those of the statement."""
+    """Return the table of a shape, and why it is none; rows without names have those of the statement."""
     if shape.rows is None:
         return shape.table, shape.fault
     names = column_names_of(sql) if sql is not None else None
@@ -123,7 +123,9 @@ def unread_calls(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnreadCall, 
 
 
 def unnamed_queries(answer: Answer, sql_tools: Sequence[str]) -> tuple[UnnamedQuery, ...]:
-    """Calls that may have been queries though their tool is not named: by their SQL, or name and rows."""
+    """Return calls that may have been queries though their tool is not named:
+    by their SQL, or name and rows.
+    """
     found = []
     for call in answer.tool_calls:
         if not _is_unnamed(call, sql_tools):
@@ -142,7 +144,9 @@ def _is_unnamed(call: ToolCall, sql_tools: Sequence[str]) -> bool:
 
 
 def written_statement(text: str) -> str | None:
-    """The statement that a text is as a whole (a code fence around it left out); ``None``: it is none."""
+    """Return the statement that a text is as a whole (a code fence around it left out);
+    ``None``: it is none.
+    """
     found = re.fullmatch(r"\s*```\w*\n(.*?)\n?```\s*", text, re.DOTALL)
     inside = (found[1] if found else text).strip()
     return inside if inside and _SQL.match(inside[:_LOOKED_AT]) else None
@@ -157,7 +161,7 @@ def _written(value: Any) -> str | None:
 
 
 def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
-    """The SQL a call carries (``None``: it is no query, or its statement is not text)."""
+    """Return the SQL a call carries (``None``: it is not a query, or its statement is not text)."""
     known = is_sql_tool(call.name, sql_tools)
     args = _parsed(call.args)
     if isinstance(args, Mapping):
@@ -168,7 +172,9 @@ def statement_of(call: ToolCall, sql_tools: Sequence[str]) -> str | None:
 
 
 def result_table(result: Any, sql: str | None = None) -> Table | None:
-    """The table in a tool's result, whatever its shape (``result_shapes``); ``None``: there is none."""
+    """Return the table in a tool's result, whatever its shape (``result_shapes``);
+    ``None``: there is none.
+    """
     return _table_of(read_result(result), sql)[0]
 
 

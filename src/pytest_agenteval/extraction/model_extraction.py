@@ -102,7 +102,7 @@ def by_query(
 def by_json(
     answer: Answer, model: ChatModel, question: str, expected: Sequence[str], limits: ExtractionLimits
 ) -> Extraction:
-    """Return the rows that ``model`` retypes from the conversation; ``null`` is no data.
+    """Return the rows that ``model`` retypes from the conversation; ``null`` stands for no data.
 
     Raises ``ExtractionFailed`` when it does not answer in this form twice, or cannot be asked.
     """

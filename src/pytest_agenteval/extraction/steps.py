@@ -96,7 +96,7 @@ class _Steps:
         self.queries = [query for query in self.executed if query.table is not None]
 
     def auto(self) -> Extraction:
-        """Given, matched, re-run, a model's query; the first that gives a table."""
+        """Try given, matched, re-run, a model's query; return the first table."""
         if (given := self._given()) is not None:
             return given
         covering = self._covering()
@@ -117,11 +117,11 @@ class _Steps:
         return self._value() or self._nothing(again)
 
     def given_only(self) -> Extraction:
-        """The table handed over, or the one value."""
+        """Return the table handed over, or the one value."""
         return self._given() or self._value() or NOTHING
 
     def matched_only(self) -> Extraction:
-        """The last query that covers the names, else the only one."""
+        """Return the last query that covers the names, else the only one."""
         covering = self._covering() or (self.queries if len(self.queries) == 1 else [])
         if covering:
             source = "matched" if self._covering() else "only query"
@@ -131,7 +131,7 @@ class _Steps:
         raise ExtractionFailed(self._undecided())
 
     def rerun_only(self) -> Extraction:
-        """The last statement of the agent that only reads, run by us."""
+        """Return the last statement of the agent that only reads, run here."""
         if self.rerun is None:
             raise ExtractionFailed(
                 "extraction 'rerun' needs a database to run the agent's statement on; set "
@@ -140,29 +140,29 @@ class _Steps:
         return self._rerun(always=True) or self._nothing(None)
 
     def query_only(self) -> Extraction:
-        """One query that a model writes over the fetched rows."""
+        """Return one query that a model writes over the fetched rows."""
         return self._by_query(self._needed("query"))
 
     def json_only(self) -> Extraction:
-        """The final rows as JSON, by a model."""
+        """Return the final rows as JSON, by a model."""
         return by_json(self.answer, self._needed("json"), self.question, self.expected, self.limits)
 
     def _given(self) -> Extraction | None:
         return Extraction(self.answer.data, "given") if isinstance(self.answer.data, Table) else None
 
     def _value(self) -> Extraction | None:
-        """The one value that an agent gave instead of a table, where one column is asked for."""
+        """Return the one value that an agent gave instead of a table, where one column is asked for."""
         if self.answer.value is None or len(self.expected) != 1:
             return None
         return Extraction(Table.from_rows(self.expected, [[self.answer.value]], [None]), "given")
 
     def _covering(self) -> list[Query]:
-        """The queries whose columns cover the expected ones by name (any, where none are expected)."""
+        """Return the queries whose columns cover the expected ones by name (any, where none are expected)."""
         tables = [(query, query.table) for query in self.queries if query.table is not None]
         return [query for query, table in tables if covers(table.names, self.expected, self.aliases)]
 
     def _unless_unfit(self, found: Extraction, doubtful: bool) -> Extraction:
-        """A first guess; where it fails the comparison and a model may say more, that one's table."""
+        """Return a first guess; where it fails the comparison and a model may say more, that one's table."""
         table, model, fits = found.table, self.model, self.fits
         if not doubtful or model is None or fits is None or table is None or fits(table):
             return found
@@ -174,7 +174,9 @@ class _Steps:
         return by_query(self.queries, model, self.question, self.expected, self.limits, self.answer.text)
 
     def _rerun(self, always: bool = False) -> Extraction | None:
-        """The last statement, run where its own table cannot be read; ``None``: there is nothing to run."""
+        """Return the last statement, run where its own table cannot be read;
+        ``None``: there is nothing to run.
+        """
         sql = self._last_statement(always)
         if sql is None or self.rerun is None:
             return None
@@ -198,7 +200,7 @@ class _Steps:
         return written if written is not None and parsed_select(written) is not None else None
 
     def _nothing(self, again: Extraction | None) -> Extraction:
-        """No table: what ran and could not be read is an error, never a wrong answer."""
+        """Return no table: what ran and could not be read is an error, never a wrong answer."""
         faults = [query for query in self.executed if query.fault is not None]
         if faults and (again is None or again.table is None):
             last = faults[-1]

@@ -42,7 +42,7 @@ class GovernanceCheck(Check):
         from pytest_agenteval.support.text import closest
 
         known = [name for name, _ in CHECKS]
-        # an agent may have checks of its own; a name that is nearly one of ours is a slip
+        # an agent may have checks of its own; a name close to a known one is a slip
         if value is not None and value not in known and (near := closest(value, known, 0.8)) is not None:
             raise ValueError(f"unknown policy check {value!r}, did you mean {near!r}?")
         return value

@@ -61,7 +61,7 @@ def _traceback(text: str, style: str) -> list[str]:
 
 
 def _innermost(lines: list[str]) -> list[str]:
-    """Return, of each exception, the innermost frame of the user's code and what the exception says.
+    """Return, of each exception, the innermost frame of the user code and what the exception says.
 
     Paths of the project are relative, those of libraries are not.
     """

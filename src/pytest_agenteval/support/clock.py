@@ -23,7 +23,7 @@ class _Real:
 
 
 def _escape() -> Any:
-    """Return time-machine's way out of its own travels; ``None`` where nobody travels."""
+    """Return time-machine's way out of its own travels; ``None`` where it is not in use."""
     machine = sys.modules.get("time_machine")
     hatch = getattr(machine, "escape_hatch", None)
     return hatch if hatch is not None and hatch.is_travelling() else None

@@ -52,7 +52,7 @@ def dumps(value: Any) -> str:
 def loads_exact(text: str | bytes) -> Any:
     """Return what JSON text says; a number with more digits than a float holds is a ``Decimal``.
 
-    Raises ``ValueError`` for what is no JSON.
+    Raises ``ValueError`` for what is not JSON.
     """
     return json.loads(text, parse_float=_exact_number)
 

@@ -1,6 +1,6 @@
 """The shapes in which tools, services and programs hand rows over, each read as one table.
 
-Rows are looked for in what a result holds, never made up: a shape that is not known is no table. What
+Rows are looked for in what a result holds, never made up: a shape that is not known is not a table. What
 declares columns and then holds rows of others is a fault, never a table of NULLs.
 """
 
@@ -177,14 +177,14 @@ def _text(text: str, columns: list[Column], depth: int) -> ResultShape:
 
 
 def _unfenced(text: str) -> str:
-    """The inside of one code fence around the whole text."""
+    """Return the inside of one code fence around the whole text."""
     if not text.startswith("```") or not text.endswith("```") or "\n" not in text:
         return text
     return text[text.index("\n") + 1 : -3].strip()
 
 
 def _json(text: str) -> Any:
-    """What JSON or lines of JSON say; ``...`` where the text is neither."""
+    """Return what JSON or lines of JSON say; ``...`` where the text is neither."""
     try:
         return loads_exact(text)
     except (ValueError, RecursionError):
@@ -214,7 +214,9 @@ def _list(items: list[Any], columns: list[Column], depth: int) -> ResultShape:
 
 
 def _is_block(item: Any) -> bool:
-    """A content block of MCP, Anthropic or OpenAI: its type is one of theirs, and all its keys are."""
+    """Return whether it is a content block of MCP, Anthropic or OpenAI:
+    its type and all its keys are theirs.
+    """
     return (
         isinstance(item, Mapping)
         and item.get("type") in _BLOCKS
@@ -224,7 +226,7 @@ def _is_block(item: Any) -> bool:
 
 
 def _blocks(items: list[Any], depth: int) -> ResultShape:
-    """One table in several blocks, a block for each row, or the only block that holds one."""
+    """Return one table in several blocks, a block for each row, or the only block that holds one."""
     held = [next((item[key] for key in ("text", "json", "content") if key in item), None) for item in items]
     parts: list[Any] = [part for part in held if part is not None]
     values = [_json(part.strip()) if isinstance(part, str) else part for part in parts]
@@ -267,7 +269,7 @@ def _table_of_records(items: Sequence[Mapping[Any, Any]], columns: list[Column])
 
 
 def _short(names: list[str]) -> dict[str, str]:
-    """``orders.channel`` as ``channel`` where every name has such a prefix (Cube) and none is lost."""
+    """Return ``orders.channel`` as ``channel`` where every name has such a prefix (Cube) and none is lost."""
     parts = {name: name.rpartition(".")[2] for name in names}
     prefixed = all("." in name and " " not in name for name in names)
     return parts if prefixed and len(set(parts.values())) == len(names) else {name: name for name in names}
@@ -291,7 +293,7 @@ def _listed(columns: Sequence[Column]) -> str:
 
 
 def _cell(cell: Any) -> Any:
-    """A cell of BigQuery, Athena or the Redshift data API as its value."""
+    """Return a cell of BigQuery, Athena or the Redshift data API as its value."""
     if isinstance(cell, Mapping) and len(cell) == 1:
         ((key, value),) = cell.items()
         if key in _CELLS:
@@ -332,7 +334,7 @@ def _holds_lists(rows: Sequence[Any]) -> bool:
 
 
 def _declared(lower: Mapping[str, Any]) -> list[Column]:
-    """The columns that a mapping declares for its rows; ``[]``: none."""
+    """Return the columns that a mapping declares for its rows; ``[]``: none."""
     for key in _COLUMNS:
         found = _columns(lower.get(key))
         if found:
@@ -349,7 +351,7 @@ def _declared(lower: Mapping[str, Any]) -> list[Column]:
 
 
 def _columns(entries: Any) -> list[Column]:
-    """Column names as texts, ``{name, type}`` or ``[name, type]``; ``[]`` where they are none."""
+    """Return column names as texts, ``{name, type}`` or ``[name, type]``; ``[]`` where they are none."""
     found = []
     for entry in entries if isinstance(entries, list | tuple) else ():
         if isinstance(entry, str):
@@ -371,7 +373,7 @@ def _without_index(columns: list[Column], lower: Mapping[str, Any]) -> list[Colu
 
 
 def _without_counter(inner: Any, lower: Mapping[str, Any]) -> Any:
-    """Rows of pandas' ``orient='table'`` without the index that counts them."""
+    """Return rows of pandas' ``orient='table'`` without the index that counts them."""
     schema = lower.get("schema")
     if not (isinstance(schema, Mapping) and "pandas_version" in schema and isinstance(inner, list)):
         return inner
@@ -380,7 +382,7 @@ def _without_counter(inner: Any, lower: Mapping[str, Any]) -> Any:
 
 
 def _columnar(value: Mapping[Any, Any]) -> Table | None:
-    """``{column: [values]}`` and pandas' ``{column: {index: value}}``."""
+    """Return ``{column: [values]}`` and pandas' ``{column: {index: value}}``."""
     columns = list(value.values())
     if columns and all(isinstance(column, list | tuple) for column in columns):
         flat = not any(isinstance(cell, Mapping) for column in columns for cell in column)
@@ -397,7 +399,7 @@ def _columnar(value: Mapping[Any, Any]) -> Table | None:
 
 
 def _by_index(value: Mapping[Any, Any]) -> Table | None:
-    """Pandas' ``{index: {column: value}}``."""
+    """Return pandas' ``{index: {column: value}}``."""
     rows = list(value.values())
     if rows and all(_counts(key) for key in value) and all(isinstance(row, Mapping) for row in rows):
         return _table_of_records(rows, [])
@@ -409,7 +411,7 @@ def _counts(key: Any) -> bool:
 
 
 def _one_row(value: Mapping[Any, Any]) -> Table | None:
-    """A mapping of single values, not all of which only tell how the query went."""
+    """Return a mapping of single values, not all of which only tell how the query went."""
     names = [str(name) for name in value]
     plain = not any(isinstance(cell, Mapping | list | tuple) for cell in value.values())
     return (

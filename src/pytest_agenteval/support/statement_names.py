@@ -8,7 +8,7 @@ _DIALECTS = ("duckdb", "", "bigquery", "snowflake", "mysql", "tsql")
 
 
 def column_names_of(sql: str, dialect: str | None = None) -> list[str] | None:
-    """Return the names of a SELECT's columns as DuckDB spells them; ``None`` where they cannot be told.
+    """Return the names of a SELECT's columns as DuckDB spells them; ``None`` where they are not known.
 
     A star stands for columns that only the database knows.
     """
@@ -25,7 +25,7 @@ def column_names_of(sql: str, dialect: str | None = None) -> list[str] | None:
 
 
 def _name(node: Any) -> str:
-    """The alias, the column's own name, else the expression: ``count(*)``."""
+    """Return the alias, the column's own name, else the expression: ``count(*)``."""
     from sqlglot import exp
 
     own = node.name if isinstance(node, exp.Column) else ""

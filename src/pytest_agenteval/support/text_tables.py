@@ -26,7 +26,9 @@ _NULLS = frozenset(("", "null", "none", "nan", "<na>", "nat", "\\n"))
 
 
 def table_in_text(text: str) -> tuple[list[str] | None, Any] | None:
-    """Column names and rows of texts; names ``None``: what a Python literal holds. ``None``: no table."""
+    """Return column names and rows of texts; names ``None``: what a Python literal holds. ``None``:
+    no table.
+    """
     if not text or len(text) > LONGEST:
         return None
     if text[0] in "[({":
@@ -43,7 +45,7 @@ def table_in_text(text: str) -> tuple[list[str] | None, Any] | None:
 
 
 def _ruled(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
-    """Markdown tables and the boxes of psql, MySQL and DuckDB."""
+    """Return Markdown tables and the boxes of psql, MySQL and DuckDB."""
     bar = next((bar for bar in "|│" if sum(bar in line for line in lines) >= 2), None)
     if bar is None or not any(_RULE.fullmatch(line) for line in lines):
         return None
@@ -94,7 +96,7 @@ def _cell(text: str) -> str | None:
 
 
 def _separated(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
-    """CSV with a header: at least two lines of one width, names that are names."""
+    """Return CSV with a header: at least two lines of one width, names that are names."""
     if len(lines) < 2:
         return None
     for mark in (",", "\t", ";"):
@@ -116,7 +118,7 @@ def _separated(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
 
 
 def _indexed(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
-    """``DataFrame.to_string()``: the rows are counted from 0 before their values."""
+    """Read ``DataFrame.to_string()``, which counts the rows from 0 before their values."""
     if len(lines) < 2:
         return None
     names = lines[0].split()
@@ -126,7 +128,9 @@ def _indexed(lines: list[str]) -> tuple[list[str], list[list[Any]]] | None:
 
 
 def literal(text: str) -> Any:
-    """What a Python literal says; ``...`` where the text is none. Nothing is called but what is listed."""
+    """Return what a Python literal says; ``...`` where the text is none. Nothing is called but what is
+    listed.
+    """
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (
@@ -163,7 +167,7 @@ def _value(node: Any) -> Any:
 
 
 def _dotted(node: Any) -> str:
-    """``datetime.date`` as written, without the module it is of."""
+    """Return a name such as ``datetime.date`` without its module."""
     if isinstance(node, ast.Attribute):
         owner = _dotted(node.value)
         return node.attr if owner in _MODULES else f"{owner}.{node.attr}"

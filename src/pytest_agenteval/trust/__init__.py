@@ -8,7 +8,7 @@
         print(luck.tables, luck.reference, luck.answer)
 
 A counterexample is a handful of made-up rows that obey the rules of the data (keys, NOT NULL, foreign
-keys, orders of dates, signs of numbers) and on which two statements differ. None found is no proof that
+keys, orders of dates, signs of numbers) and on which two statements differ. None found does not prove that
 they are equal. sqlglot takes the statements apart, DuckDB or SQLite in memory runs them; no solver.
 """
 

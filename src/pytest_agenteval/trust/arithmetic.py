@@ -59,7 +59,9 @@ def _binary(node: Any, one: float, two: float) -> float:
 
 
 def _guards_zero(case: Any) -> bool:
-    """Whether a CASE only keeps from a division by zero: ``CASE WHEN x = 0 THEN NULL ELSE y / x END``."""
+    """Return whether a CASE only keeps from a division by zero:
+    ``CASE WHEN x = 0 THEN NULL ELSE y / x END``.
+    """
     ifs = case.args.get("ifs") or []
     return (
         len(ifs) == 1

@@ -67,7 +67,7 @@ def prove_cause(
 
 
 def _tells_something(answer: Table) -> bool:
-    """Whether an answer has a value but NULL and 0: too many mistakes leave nothing."""
+    """Return whether an answer has a value but NULL and 0: too many mistakes leave nothing."""
     return any(value for row in answer.rows(1_000) for value in row)
 
 

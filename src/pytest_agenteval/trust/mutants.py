@@ -416,7 +416,9 @@ def _own_aliases(select: Any) -> set[str]:
 
 
 def _replaceable(column: Any) -> bool:
-    """Whether a mistake in a column is a likely one: in a condition with a value, an aggregate, a group."""
+    """Return whether a mistake in a column is a likely one: in a condition with a value, an aggregate,
+    a group.
+    """
     above = column.parent
     while above is not None and not isinstance(above, exp.Select | exp.Join):
         if isinstance(above, exp.AggFunc | exp.Group | exp.Where):

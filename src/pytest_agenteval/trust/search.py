@@ -34,7 +34,7 @@ SECONDS = 3.0
 class Luck:
     """Whether rows were found on which a statement differs from its reference.
 
-    ``bool(luck)`` is whether some were found. Not found is no proof: "no difference found in 60 tries".
+    ``bool(luck)`` is whether some were found. Not found proves nothing: "no difference found in 60 tries".
 
     Attributes:
         checked: whether trials were made; ``why_not`` says why none were.

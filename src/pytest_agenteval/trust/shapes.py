@@ -193,7 +193,7 @@ class _ShapeReader:
         return {key} if key else set()
 
     def _must_be_null(self, scope: Scope, join: Any) -> bool:
-        """Whether WHERE asks that a column of a left-joined table IS NULL."""
+        """Return whether WHERE asks that a column of a left-joined table IS NULL."""
         where = scope.expression.args.get("where")
         alias = join.this.alias_or_name.lower()
         for test in where.find_all(exp.Is) if where is not None else ():
@@ -241,7 +241,9 @@ class _ShapeReader:
                 target[bound.text] = Filter(bound.text, *_owner(bound))
 
     def _is_join(self, node: Any) -> bool:
-        """Whether a conjunct is told of elsewhere: a join, an EXISTS or IN, the IS NULL of an anti-join."""
+        """Return whether a conjunct is reported elsewhere: a join, an EXISTS or IN,
+        the IS NULL of an anti-join.
+        """
         bare = node
         while isinstance(bare, exp.Not | exp.Paren):
             bare = bare.this
@@ -257,7 +259,7 @@ class _ShapeReader:
         )
 
     def _is_day(self, column: str) -> bool:
-        """Whether a column holds days: by its type, or where that is not known by its name."""
+        """Return whether a column holds days: by its type, or where that is not known by its name."""
         table, _, name = column.rpartition(".")
         info = self.catalog.find(table)
         kind = next((c.type for c in info.columns if c.name.lower() == name), "") if info else ""
@@ -336,7 +338,7 @@ class _ShapeReader:
         return key
 
     def _keeps_distinct(self, select: Any) -> bool:
-        """Whether a GROUP BY of all that is given, without an aggregate, does what DISTINCT does."""
+        """Return whether a GROUP BY of all that is given, without an aggregate, does what DISTINCT does."""
         group = select.args.get("group")
         return group is not None and select.find(exp.AggFunc) is None
 
@@ -392,7 +394,7 @@ class _ShapeReader:
                 shape.joins = {pair for pair in shape.joins if not pair & joined}
 
     def _is_key(self, key: str, joined: set[str]) -> bool:
-        """Whether a table is joined by its key, as far as its name or the declared keys say."""
+        """Return whether a table is joined by its key, as far as its name or the declared keys say."""
         return self._keyed(key, next(iter(joined)).rpartition(".")[2])
 
     def _keyed(self, key: str, name: str) -> bool:
@@ -403,7 +405,7 @@ class _ShapeReader:
         return name.endswith("id") and self._short(key).startswith(bare)
 
     def _counts_rows(self, column: Any) -> bool:
-        """Whether no row repeats a column: the key of a table that all others only add parents to."""
+        """Return whether no row repeats a column: the key of a table that all others only add parents to."""
         name = f"{column.table}.{column.name}"
         keys = {key for key in self.query.uses.values() if self._short(key) == column.table}
         if len(keys) != 1 or self.shape.outer or not self._keyed(next(iter(keys)), column.name):
@@ -416,7 +418,7 @@ class _ShapeReader:
 
 
 def _of_rows(conditions: list[Any]) -> bool:
-    """Whether a condition compares a row with an aggregate of a subquery: it is one on rows."""
+    """Return whether a condition compares a row with an aggregate of a subquery: it is one on rows."""
     return any(
         column.find_ancestor(exp.AggFunc) is None
         for node in conditions

@@ -75,7 +75,7 @@ def _remember(config: HttpConfig, context: AgentContext) -> None:
 
 
 def _named_tool(sql_tools: Sequence[str]) -> str:
-    """The name of the tool call that ``http.sql`` makes: the first that is a name and no pattern."""
+    """Return the name of the tool call that ``http.sql`` makes: the first that is a name and no pattern."""
     return next((name for name in sql_tools if "*" not in name), "execute_sql")
 
 

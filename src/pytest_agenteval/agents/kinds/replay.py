@@ -31,7 +31,7 @@ from pytest_agenteval.table import Table
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
 PARTS = ("database", "context", "caller", "input", "vars", "approve", "clarification")
-"""What tells tasks of the same turns apart; a line holds those that are set."""
+"""What distinguishes tasks of the same turns; a line holds those that are set."""
 
 
 def recording_key(task: Task, model: str | None = None, attempt: int | None = None) -> str:
@@ -47,7 +47,7 @@ def recording_key(task: Task, model: str | None = None, attempt: int | None = No
 
 
 def _sorted(value: Any) -> Any:
-    """Maps in the order of their keys, at every depth."""
+    """Return maps in the order of their keys, at every depth."""
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
@@ -274,7 +274,9 @@ class ReplayAgent:
             raise AgentFailed(f"{self._name}:{found.number}: not a recorded answer: {error!r}") from error
 
     def _attempts(self, task: Task, model: str | None) -> dict[int, _Line]:
-        """Attempt number -> its last line, for this task and model; its own key decides before its parts."""
+        """Return attempt number -> its last line, for this task and model;
+        its own key decides before its parts.
+        """
         lines = self._by_turns.get((task.turns, model), [])
         apart = _apart(task)
         keyed = {line.attempt: line for line in lines

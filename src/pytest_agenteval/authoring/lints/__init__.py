@@ -1,1 +1,1 @@
-"""Lints: what makes a case a bad one although it is correct YAML, told from its text and its reference."""
+"""Lints: what makes a case a bad one although it is correct YAML, found from its text and its reference."""

@@ -163,7 +163,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
     ) -> dict[int, list[int]]:
         """Return for each expected column the answered ones that may hold the same bag of values.
 
-        Columns are told apart by what they hold, not pair by pair, so that wide tables stay cheap.
+        Columns are distinguished by what they hold, not pair by pair, so that wide tables stay cheap.
         """
         scaled = {a for a in actual_indexes if self.percent(a)}
         indexes: dict[ColumnReading, ContentIndex] = {}
@@ -184,7 +184,9 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         return out
 
     def _index(self, reading: ColumnReading, actual_indexes: Sequence[int]) -> ContentIndex:
-        """The answered columns by what they hold when read in one way; none where row counts differ."""
+        """Return the answered columns by what they hold when read in one way;
+        none where row counts differ.
+        """
         same = self.rows[0] == self.rows[1]
         return ContentIndex([(a, self.content(False, a, reading)) for a in actual_indexes if same])
 

@@ -213,7 +213,9 @@ class _Fitting:
 
 
 def _readable(kind: Kind, codes: bool, other: Kind, values: list[Any]) -> bool:
-    """Whether values of kind ``other`` can be read as ``kind``; ``codes``: texts of digits are expected."""
+    """Return whether values of kind ``other`` can be read as ``kind``;
+    ``codes``: texts of digits are expected.
+    """
     if not values:
         return True
     if kind.name == "text":

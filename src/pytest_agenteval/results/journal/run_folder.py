@@ -240,7 +240,7 @@ def check_not_resumed(output_dir: Path, results: str) -> None:
 
 @contextmanager
 def locked(output_dir: Path) -> Iterator[None]:
-    """Within it, this process alone takes over runs of this folder."""
+    """Provide within it, this process alone takes over runs of this folder."""
     with open(output_dir / ".lock", "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -305,7 +305,9 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def _started_line(path: Path) -> str | None:
-    """Return ``started_at`` of a document of ours: one of its first lines, each of which is one key."""
+    """Return ``started_at`` of a document of this plugin: one of its first lines,
+    each of which is one key.
+    """
     with suppress(OSError, ValueError), open(path, "rb") as file:
         for line in islice(file, 5):
             if line.startswith(b'"started_at":'):
