@@ -221,13 +221,27 @@ class SavedComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found out about a verdict, as JSON: luck, the cause, what differs in the SQL (trust.md)."""
+
+    luck: Mapping[str, Any] | None = None
+    cause: Mapping[str, Any] | None = None
+    sql_difference: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def lucky(self) -> bool:
+        """Whether the answer was right by luck."""
+        return bool(self.luck and self.luck.get("found"))
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt at one case with one model: everything a report needs, nothing live.
 
     ``comparison`` is what was compared just now; ``saved`` what is known of it where the attempt was taken
-    over from earlier results. ``reference`` is the table it was compared with, ``references`` are all that
-    the case and its turns have; ``frozen``: they were read from files. ``traceback`` is the agent's own,
-    where it raised.
+    over from earlier results. ``findings`` (``Findings``) say whether it is right by luck, or what a wrong
+    one did. ``reference`` is the table it was compared with, ``references`` are all that the case and its
+    turns have; ``frozen``: they were read from files. ``traceback`` is the agent's own, where it raised.
     """
 
     number: int
@@ -251,6 +265,7 @@ class Attempt:
     asked: tuple[str, ...] = ()
     traceback: str | None = None
     saved: SavedComparison | None = None
+    findings: Findings | None = None
 
     @property
     def cause(self) -> str:

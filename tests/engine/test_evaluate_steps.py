@@ -26,6 +26,7 @@ from pytest_agenteval.types import (
     Answer,
     Attempt,
     CaseResult,
+    Evidence,
     Extraction,
     Reference,
     Statement,
@@ -74,6 +75,9 @@ class PlainSteps:
 
     def leak(self, answer: Answer) -> str | None:
         return None
+
+    def explained(self, attempt: Attempt, evidence: Evidence) -> Attempt:
+        return attempt
 
     def schema(self) -> dict[str, Any]:
         return {}

@@ -104,7 +104,7 @@ def test_one_line_of_a_failure_says_what_differs(shop: pytest.Pytester, write_ca
     assert row in (shop.path / "out.md").read_text("utf-8")
     entry = json.loads(results(shop.path).read_text("utf-8"))["results"][0]
     assert entry["message"] == "values differ"
-    assert entry["cause"].startswith(words)
+    assert entry["why"].startswith(words)
 
 
 def test_a_budget_without_prices_is_said_not_to_be_enforced(shop: pytest.Pytester, write_case: Write) -> None:

@@ -69,10 +69,15 @@ def test_a_repository_without_cases(tmp_path: Path) -> None:
 
 def test_cases_on_duckdb_load_no_more_than_they_need(shop: pytest.Pytester, write_case: Write) -> None:
     write_case("right")
-    write_case("wrong", answer="SELECT 1 AS total")
     found = modules_after(shop.path) & HEAVY
     assert found <= {"duckdb", "yaml", "numpy"}
     assert "duckdb" in found
+    # what a wrong statement does differently takes a parser to say
+    write_case("wrong", answer="SELECT 1 AS total")
+    assert modules_after(shop.path) & HEAVY <= {"duckdb", "yaml", "numpy", "sqlglot"}
+    assert (
+        modules_after(shop.path, "--agent-luck=off") & {"scipy", "pandas", "pyarrow", "sqlalchemy"} == set()
+    )
 
 
 def test_inline_cases_load_no_database(shop: pytest.Pytester) -> None:

@@ -67,14 +67,14 @@ def test_a_wrong_answer_says_so_wherever_it_becomes_a_case(
     outputs: Path, results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = read_document(results)
-    row = next(row for row in document.rows if row.verdict == "failed" and row.cause)
+    row = next(row for row in document.rows if row.verdict == "failed" and row.why_text)
     root = outputs.parents[1]
     monkeypatch.chdir(root)
     assert add(results, row.name, "-m", row.model, "--attempt", str(row.attempt), "--name", "wrong one") == 0
     told = capsys.readouterr().out
     place = Path(row.path).parent / "wrong_one.yml"  # beside the case, shown as seen from here
     assert told.startswith(f"added: {place}  (reference: the agent's last SQL; reviewed: false)\n")
-    said = f"this answer failed its case: {row.cause}"[:80]
+    said = f"this answer failed its case: {row.why_text}"[:80]
     assert f"\nCAREFUL: {said}" in told
     assert told.endswith("\n  the case takes this answer for the right one: correct its reference\n")
     lines = (root / place).read_text("utf-8").splitlines()

@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ignore", metavar="CODES", help="without these lints")
     parser.add_argument("--fix-hint", action="store_true", help="say what to write instead, for each lint")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument(
+        "--mutants", action="store_true", help="which mistakes in each reference the data cannot notice"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with --mutants: all mistakes, their rows, and the rules"
+    )
     parser.add_argument("--strict", action="store_true", help="warnings are errors, as under --agent-strict")
 
 
@@ -58,6 +64,7 @@ class CheckFindings:
     problems: list[Problem] = field(default_factory=list)
     references: int = 0
     notes: list[str] = field(default_factory=list)
+    mutants: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, problems: Sequence[Problem]) -> None:
         """Keep problems; under ``--strict`` each is an error."""
@@ -94,6 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
             from pytest_agenteval.cli.check_references import run_references
 
             run_references(place, findings, arguments)
+        if arguments.mutants:
+            from pytest_agenteval.cli.check_mutants import run_mutants
+
+            run_mutants(place, findings, arguments)
     except (AgentEvalError, OSError) as error:
         return refuse(error)
     if not findings.files and not findings.problems:
@@ -287,6 +298,7 @@ def _facts(findings: CheckFindings) -> dict[str, Any]:
             }
             for problem in findings.problems
         ],
+        **({"mutants": findings.mutants} if findings.mutants else {}),
         "notes": [*findings.notes, *_unreviewed(findings.cases)],
     }
 

@@ -357,6 +357,23 @@ OPTIONS: tuple[Option, ...] = (
         "validate", False, "governance files: findings become test items", _yes_no, flag=True, toml="bool"
     ),
     Option(
+        "luck",
+        "warn",
+        "whether a right answer's SQL is right by luck, tried on made-up rows: off, warn (as far as it takes "
+        "no more than a tenth of the run, unless it is given), fail",
+        _one_of("off", "warn", "fail"),
+        "WORD",
+    ),
+    Option(
+        "cause",
+        False,
+        "try on the data which mistake in the reference gives a wrong answer, also where the agent's SQL is "
+        "not known",
+        _yes_no,
+        flag=True,
+        toml="bool",
+    ),
+    Option(
         "files",
         (),
         "globs of files that must be cases, relative to rootdir",
@@ -454,5 +471,15 @@ OPTIONS: tuple[Option, ...] = (
         _yes_no,
         places="i",
         toml="bool",
+    ),
+    Option(
+        "constraints",
+        (),
+        "rules of the data that rows made up to try SQL must obey, one per line: orders(id) key; "
+        "orders.customer_id -> customers.id; customers.name unique",
+        metavar="RULES",
+        many=True,
+        places="i",
+        toml="linelist",
     ),
 )

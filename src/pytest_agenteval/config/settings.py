@@ -51,6 +51,8 @@ class Settings:
     summary: tuple[str, ...] = _DEFAULT["summary"]
     html: str | None = _DEFAULT["html"]
     validate: bool = _DEFAULT["validate"]
+    luck: str = _DEFAULT["luck"]
+    cause: bool = _DEFAULT["cause"]
     files: tuple[str, ...] = _DEFAULT["files"]
     lint_ignore: tuple[str, ...] = _DEFAULT["lint_ignore"]
     require: tuple[str, ...] = _DEFAULT["require"]
@@ -62,6 +64,7 @@ class Settings:
     sql_max_rows: int = _DEFAULT["sql_max_rows"]
     snapshot_limit: int = _DEFAULT["snapshot_limit"]
     thread: bool = _DEFAULT["thread"]
+    constraints: tuple[str, ...] = _DEFAULT["constraints"]
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def source(self, name: str) -> str:

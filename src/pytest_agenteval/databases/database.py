@@ -251,6 +251,12 @@ class Database:
         return self._source.path is not None
 
     @property
+    def file_size(self) -> int | None:
+        """Bytes of the DuckDB or SQLite file behind it (``None``: there is no file)."""
+        path = self._source.path
+        return path.stat().st_size if path is not None and path.is_file() else None
+
+    @property
     def _in_memory(self) -> bool:
         return self._source.kind in ("duckdb", "sqlite") and self._source.path is None
 

@@ -21,6 +21,7 @@ class CaseFiles:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._read: dict[str, str] = {}
+        self._references: dict[str | None, dict[str, None]] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -52,7 +53,14 @@ class CaseFiles:
         )
         if loaded.cases:
             self._read[context.shown(path)] = "" if claim.speaks else claim.why
+        for case in loaded.cases:
+            self._references.setdefault(case.database, {}).update(dict.fromkeys(case.statements))
         return loaded
+
+    def references(self, database: str) -> tuple[str, ...]:
+        """Return the reference SQL of the cases read so far that use a database."""
+        found = {**self._references.get(database, {}), **self._references.get(None, {})}
+        return tuple(found)
 
     @property
     def read(self) -> tuple[str, ...]:

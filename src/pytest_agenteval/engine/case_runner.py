@@ -29,6 +29,7 @@ from pytest_agenteval.types import (
     AttemptLimits,
     CaseResult,
     Consumption,
+    Evidence,
     Extraction,
     Reference,
     Task,
@@ -417,6 +418,12 @@ class CaseRunner:
         from pytest_agenteval.checks.leak import leaked
 
         return leaked(answer, self.run.files.read, self.case.statements)
+
+    def explained(self, attempt: Attempt, evidence: Evidence) -> Attempt:
+        """The attempt with what is found out about its verdict; nothing is loaded where nothing is asked."""
+        from pytest_agenteval.engine.explaining import explained
+
+        return explained(self, attempt, evidence)
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Journal an attempt."""

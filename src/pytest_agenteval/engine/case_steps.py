@@ -11,6 +11,7 @@ from pytest_agenteval.cases.model import Case, PassRule
 from pytest_agenteval.types import (
     Answer,
     Attempt,
+    Evidence,
     Extraction,
     Reference,
     Services,
@@ -68,6 +69,9 @@ class CaseSteps(Services, Protocol):
 
     def leak(self, answer: Answer, /) -> str | None:
         """Return how the answer key was read (``None``: it was not)."""
+
+    def explained(self, attempt: Attempt, evidence: Evidence, /) -> Attempt:
+        """The attempt with what is found out about its verdict: luck, cause, what differs in the SQL."""
 
     def on_attempt(self, attempt: Attempt, /) -> None:
         """Record an attempt that has ended."""

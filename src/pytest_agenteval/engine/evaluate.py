@@ -222,7 +222,7 @@ def _judge(
     results += _all_checks(steps, draft, evidence)
     if counts_as_check(results) and all(result.passed for result in results):
         results += empty_answer(evidence)
-    return _verdict(draft, results, len(steps.case.turns))
+    return steps.explained(_verdict(draft, results, len(steps.case.turns)), evidence)
 
 
 def _outcome(steps: CaseSteps, evidence: Evidence) -> tuple[Outcome, list[CheckResult]]:

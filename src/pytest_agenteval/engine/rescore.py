@@ -16,7 +16,7 @@ from pytest_agenteval.engine.case_runner import CaseRunner, Fixtures
 from pytest_agenteval.engine.flips import Flip, flip_of
 from pytest_agenteval.results.document.document import Document, from_folder
 from pytest_agenteval.results.document.entries import has_answer, upgraded
-from pytest_agenteval.results.document.load import answer_of, table_of
+from pytest_agenteval.results.document.load import answer_of, findings_of, table_of
 from pytest_agenteval.results.document.rows import Row
 from pytest_agenteval.results.document.verdicts import VERDICT_CONTRACT, parse_rule
 from pytest_agenteval.results.journal.journal import Journal
@@ -274,6 +274,12 @@ class SavedCase(CaseRunner):
         ):
             return Extraction(table, source, extraction["query"] if extraction else None)
         return super().extract(answer, references)
+
+    def explained(self, attempt: Attempt, evidence: Evidence) -> Attempt:
+        """Keep what was found out while the verdict stays."""
+        if attempt.verdict != self._entry.get("verdict"):
+            return attempt
+        return replace(attempt, findings=findings_of(self._entry))
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Keep what was judged."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.llm.client import Models
     from pytest_agenteval.llm.file_budget import AttemptConsumption, FileBudget
     from pytest_agenteval.results.journal.resume import EarlierRun
+    from pytest_agenteval.trust.explain import Explainer
     from pytest_agenteval.types import ChatModel
 
 NO_AGENT = (
@@ -187,6 +188,20 @@ class Run:
                 self.resources.add(databases.close, interrupt=databases.interrupt)
                 kept = self._given[id(given)] = (given, databases)
             return kept[1]
+
+    @resource
+    def explainer(self) -> Explainer:
+        """Finds out what wrong answers did and whether right ones are right by luck."""
+        from pytest_agenteval.trust.explain import Explainer
+
+        settings = self.context.settings
+        return Explainer(
+            luck=settings.luck,
+            asked=settings.source("luck") != "default",
+            causes=settings.cause,
+            constraints="; ".join(settings.constraints),
+            references=self.files.references,
+        )
 
     @resource
     def ledger(self) -> Ledger:

@@ -168,6 +168,12 @@ def _match_notes(run: Run, result: CaseResult) -> dict[str, Any]:
     failed says everything itself.
     """
     passed = [attempt for attempt in result.attempts if attempt.verdict == "passed"]
+    for findings in (attempt.findings for attempt in passed if attempt.findings):
+        if findings.lucky:
+            from pytest_agenteval.reports.findings import luck_lines
+
+            lines = [run.context.redactor.text(line) for line in luck_lines(findings, 80)]
+            return {"notes": lines, "noted": ["right by luck"], "luck": True}
     for comparison in (attempt.comparison for attempt in passed if attempt.comparison):
         noted = [column.text for column in comparison.mapping if column.how == "value"]
         if count := len(comparison.warnings):
@@ -252,8 +258,8 @@ def _set_user_properties(item: pytest.Item, report: pytest.TestReport, scalars: 
     """Give other programs the scalars as properties, those of an earlier rerun replaced."""
     if report.skipped and not hasattr(report, "wasxfail"):
         report.longrepr = (str(item.path), (item.location[1] or 0) + 1, _reason_of(report))
-    keys = ("model", "tokens", "cost", "message", "verdict", "reason")
-    properties = [(PREFIX + key, scalars[key]) for key in keys if scalars[key] is not None]
+    keys = ("model", "tokens", "cost", "message", "verdict", "reason", "luck")
+    properties = [(PREFIX + key, scalars[key]) for key in keys if scalars.get(key) is not None]
     others = [entry for entry in item.user_properties if not str(entry[0]).startswith(PREFIX)]
     mask = run_of(item.config).context.redactor.data
     item.user_properties[:] = [(key, mask({key: value})[key]) for key, value in (*others, *properties)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pytest_agenteval.cases.model import Case
 from pytest_agenteval.engine.evidence import turn_label
+from pytest_agenteval.reports.findings import luck_lines, why_lines
 from pytest_agenteval.support.text import escape_line, escape_text, one_line
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
@@ -35,11 +36,17 @@ def failure_text(case: Case, result: CaseResult, width: int = WIDTH, style: str 
     lines += _error(shown, width) if shown.verdict == "error" else _failed(shown, len(case.turns), width)
     if shown.reason == "outcome" and case.outcome == "answer":
         lines += ["if asking back is right here, write `outcome: clarify` in the case"]
+    if told := why_lines(shown.findings, width) if shown.reason != "luck" else _luck(shown, width):
+        lines += ["", *told]
     if shown.traceback:
         lines += _traceback(shown.traceback, style)
     asked = " / ".join(turn.say for turn in case.turns) or repr(case.input)
     lines += ["", *_folded("prompt", asked, width), *_sources(shown, width)]
     return "\n".join(lines)
+
+
+def _luck(attempt: Attempt, width: int) -> list[str]:
+    return luck_lines(attempt.findings, width) if attempt.findings is not None else []
 
 
 def _error(attempt: Attempt, width: int) -> Iterator[str]:

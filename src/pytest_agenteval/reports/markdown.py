@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
+from pytest_agenteval.reports.findings import cause_lines
 from pytest_agenteval.reports.tables import (
     ReportTable,
     attempts_sheet,
@@ -54,6 +55,7 @@ def markdown_summary(document: Document, title: str = "Agent evaluation") -> str
         lines += [f"{counted(len(cases) - len(shown), 'more case')} not listed.", ""]
     several = len(document.header["by_model"]) > 1
     lines += list(_scorecard(document))
+    lines += [f"- {markdown(line.strip())}" for line in cause_lines(document)]
     lines += list(_failures(document))
     lines += [
         f"- flaky: {markdown(case_name(case, several))} {marks_of(case)}"

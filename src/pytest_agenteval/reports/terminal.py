@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from math import ceil
 from typing import Any
 
+from pytest_agenteval.reports.findings import cause_lines
 from pytest_agenteval.reports.tables import (
     ReportTable,
     attempts_sheet,
@@ -238,6 +239,7 @@ def _notes(document: Document, width: int) -> Iterator[StyledLine]:
     if len(durations) > 1:
         p50, p95 = percentile(durations, 50), percentile(durations, 95)
         yield StyledLine(f"duration: p50 {time_text(p50)}, p95 {time_text(p95)}")
+    yield from (StyledLine(fit(line, width), "yellow") for line in cause_lines(document))
     yield from _run_notes(document.run)
 
 

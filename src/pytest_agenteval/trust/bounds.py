@@ -30,6 +30,10 @@ def filters_of(conjuncts: Sequence[Any], is_day: Callable[[str], bool]) -> list[
     parts: dict[str, dict[str, int]] = {}
     for node in conjuncts:
         for piece in _pieces(_unwrapped(node)):
+            period = _named_period(piece)
+            if period is not None:
+                found += _period(*period)
+                continue
             named = _date_part(piece)
             if named is not None:
                 parts.setdefault(named[0], {})[named[1]] = named[2]
@@ -80,6 +84,39 @@ def _date_part(node: Any) -> tuple[str, str, int] | None:
     if unit not in _UNITS or not isinstance(column, exp.Column) or not number.isdigit():
         return None
     return f"{column.table}.{column.name}".lower(), unit, int(number)
+
+
+_FORMS = {"%Y-%m": r"(\d{4})-(\d\d)", "%Y": r"(\d{4})", "%Y%m": r"(\d{4})(\d\d)"}
+
+
+def _named_period(node: Any) -> tuple[str, dict[str, int]] | None:
+    """Return (column, parts) of ``strftime(x, '%Y-%m') = '2025-05'`` and ``date_trunc('month', x) = d``."""
+    if not isinstance(node, exp.EQ):
+        return None
+    function = node.this
+    column = (
+        function.this if isinstance(function, exp.TimeToStr | exp.DateTrunc | exp.TimestampTrunc) else None
+    )
+    while isinstance(column, exp.Cast | exp.TsOrDsToTimestamp | exp.TsOrDsToDate | exp.Paren):
+        column = column.this
+    if not isinstance(column, exp.Column):
+        return None
+    name = f"{column.table}.{column.name}".lower()
+    if isinstance(function, exp.TimeToStr):
+        form = function.args.get("format")
+        match = re.fullmatch(_FORMS.get(form.name if form is not None else "", "(?!)"), node.expression.name)
+        if match is None:
+            return None
+        return name, {"YEAR": int(match[1]), **({"MONTH": int(match[2])} if match.lastindex == 2 else {})}
+    start, unit = _moment(node.expression), str(function.args["unit"].name).upper()
+    if start is None or unit not in _UNITS or _truncated(start, unit) != start:
+        return None
+    parts = {"YEAR": start.year}
+    if unit == "MONTH":
+        parts["MONTH"] = start.month
+    if unit == "QUARTER":
+        parts["QUARTER"] = (start.month + 2) // 3
+    return name, parts
 
 
 def _period(column: str, parts: dict[str, int]) -> list[Bound]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_agenteval.compare import ComparisonOptions, compare
@@ -59,8 +59,16 @@ def prove_cause(
     """
     if not _tells_something(answer):
         return None
-    explaining = explaining_mutants(reference, answer, catalog, run, options)
-    if not explaining or len({(m.kind, m.table, m.column) for m in explaining}) > 1:
+    return one_cause(answer, explaining_mutants(reference, answer, catalog, run, options))
+
+
+def one_cause(answer: Table, explaining: Sequence[Mutant]) -> Cause | None:
+    """Return the cause where mistakes of one kind alone explain an answer that tells something."""
+    if (
+        not _tells_something(answer)
+        or not explaining
+        or len({(m.kind, m.table, m.column) for m in explaining}) > 1
+    ):
         return None
     first = explaining[0]
     return Cause(first.kind, first.table, first.column, first.text)

@@ -60,7 +60,7 @@ def sql_difference(
         catalog: tables, types and keys, which make the lines more exact.
         database: what is known of the data. Lines that are proved there, or on a counterexample, are
             ``verified`` and come first; two statements that no rows tell apart have no lines.
-        options: how the case compares tables (with ``database``).
+        options: how the case compares tables.
 
     Returns an empty tuple also where a statement cannot be taken apart.
     """
@@ -73,13 +73,13 @@ def sql_difference(
             one, two = read_shapes(reference, other, catalog)
     except NotCheckedError:
         return ()
-    return tuple(_lines(one, two))
+    return tuple(_lines(one, two, ordered=options is not None and options.ordered))
 
 
 def _verified(
     reference: str, other: str, known: KnownData, options: ComparisonOptions | None
 ) -> tuple[SqlDifference, ...]:
-    lines = sql_difference(reference, other, known.dialect, catalog=known.catalog)
+    lines = sql_difference(reference, other, known.dialect, catalog=known.catalog, options=options)
     if not lines:
         return ()
     try:
@@ -157,7 +157,7 @@ def _about(line: SqlDifference, mutant: Mutant) -> bool:
     )
 
 
-def _lines(one: Shape, two: Shape) -> list[SqlDifference]:
+def _lines(one: Shape, two: Shape, *, ordered: bool) -> list[SqlDifference]:
     lines = _distinct(one, two) if one.distinct and not two.distinct and _tables_alike(one, two) else []
     lines += _filters(one, two)
     reported = {line.table for line in lines if line.kind == "no filter"}
@@ -169,7 +169,9 @@ def _lines(one: Shape, two: Shape) -> list[SqlDifference]:
     lines += _conditions(one.having, two.having, "having", "HAVING ")
     if not any(line.kind == "DISTINCT" for line in lines):
         lines += _distinct(one, two)
-    lines += _limit(one, two)
+    limits = _limit(one, two, ordered)
+    added = two.limit is not None and one.limit is None
+    lines = limits + lines if added else lines + limits
     return list(dict.fromkeys(lines))
 
 
@@ -321,7 +323,7 @@ def _distinct(one: Shape, two: Shape) -> list[SqlDifference]:
     return [SqlDifference("DISTINCT", "", "", text)]
 
 
-def _limit(one: Shape, two: Shape) -> list[SqlDifference]:
+def _limit(one: Shape, two: Shape, ordered: bool) -> list[SqlDifference]:
     if one.limit != two.limit:
         if two.limit is None:
             text = f"no LIMIT {one.limit}"
@@ -330,11 +332,8 @@ def _limit(one: Shape, two: Shape) -> list[SqlDifference]:
         else:
             text = f"LIMIT {two.limit}, not {one.limit}"
         return [SqlDifference("LIMIT", "", "", text)]
-    if (
-        one.limit is not None
-        and one.order
-        and [mark for mark, _ in one.order] != [mark for mark, _ in two.order]
-    ):
+    matters = ordered or one.limit is not None
+    if matters and one.order and [mark for mark, _ in one.order] != [mark for mark, _ in two.order]:
         wanted, found = (", ".join(text for _, text in shape.order) for shape in (one, two))
         text = f"ORDER BY {found or 'nothing'}, not {wanted}"
         return [SqlDifference("order", "", "", text)]

@@ -101,6 +101,10 @@ class KnownData:
             pool[table] = _distinct(rows)
         return pool
 
+    def rule_lines(self) -> list[str]:
+        """Return the rules found so far, in the grammar of ``agenteval_constraints``."""
+        return sorted({line for found in self._mined.values() for line in found.rules.lines()})
+
     def _conditions(self, query: ReadStatement, table: str) -> list[str]:
         info = self.catalog.tables[table]
         found = []

@@ -255,7 +255,7 @@ class _Maker:
             distinct = bool(node.args.get("distinct"))
             if distinct or node is self._top():
                 text = "without DISTINCT" if distinct else "with DISTINCT"
-                yield self._made("DISTINCT", node, text, _toggle_distinct)
+                yield Mutant("DISTINCT", "", "", text, self._made("", node, text, _toggle_distinct).sql)
         counts = [n for n in self.tree.find_all(exp.Count) if isinstance(n.this, exp.Distinct)]
         for node in counts:
             text = f"without DISTINCT in {self._text(node)}"

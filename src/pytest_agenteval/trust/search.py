@@ -40,10 +40,12 @@ class Luck:
         checked: whether trials were made; ``why_not`` says why none were.
         found: whether the two statements differ on made-up rows.
         assumption: which rules the rows obey: ``strict``, all that are declared, stated or mined.
-        tables: the rows, by table, for the columns that tell something.
+        tables: the rows, by table, all columns.
         reference, answer: what the reference and the other statement give on them.
         kind: ``rows``; or ``row order`` where only the answer depends on the order of rows.
         trials: sets of rows that were tried.
+        why_not: why none were.
+        telling: by table, the columns that the statements name, and its keys.
     """
 
     checked: bool
@@ -55,6 +57,7 @@ class Luck:
     kind: str = ""
     trials: int = 0
     why_not: str | None = None
+    telling: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Return whether rows were found."""
@@ -168,7 +171,14 @@ class PairSearch:
         self.engine.load(rows)
         reference, answer = (self.engine.run(query.sql) for query in self.queries)
         tables = {key: self._shown(key, found) for key, found in rows.items() if found}
-        return Luck(True, True, "strict", tables, reference, answer, kind, trials)
+        telling = {key: self._telling(key) for key in tables}
+        return Luck(True, True, "strict", tables, reference, answer, kind, trials, telling=telling)
+
+    def _telling(self, key: str) -> tuple[str, ...]:
+        used = self.queries[0].used | self.queries[1].used
+        columns = self.catalog.tables[key].columns
+        named = tuple(c.name for c in columns if (key, c.name.lower()) in used)
+        return named or tuple(c.name for c in columns)[:1]
 
     def _shown(self, key: str, rows: Sequence[Sequence[Any]]) -> Table:
         """Return the rows of one table, all columns."""

@@ -151,6 +151,8 @@ class _ShapeReader:
             self._select(scope)
         top = query.resolved
         self._outermost(top)
+        for key in shape.absent:
+            shape.tables.pop(key, None)  # told of as absent
         self._drop_key_tables()
         return shape
 
@@ -174,7 +176,8 @@ class _ShapeReader:
                 source = part(select, "from")
                 self.shape.outer.update(self._tables_of(scope, source.this.alias_or_name) if source else ())
             if kind == "ANTI":
-                self.shape.absent.update(keys)
+                found = self.catalog.find(join.this.name.replace("__", "."))
+                self.shape.absent.update(keys or ({found.key} if found else ()))
         for negated in select.find_all(exp.Not):
             inner = negated.this.unnest() if isinstance(negated.this, exp.Paren) else negated.this
             if isinstance(inner, exp.Exists) or (
@@ -219,7 +222,11 @@ class _ShapeReader:
         if not isinstance(select, exp.Select):
             return
         conditions = [select.args[name].this for name in ("where",) if select.args.get(name)]
-        conditions += [join.args["on"] for join in select.args.get("joins") or () if join.args.get("on")]
+        conditions += [
+            join.args["on"]
+            for join in select.args.get("joins") or ()
+            if join.args.get("on") and not (join.kind == "ANTI" and isinstance(join.args["on"], exp.EQ))
+        ]
         for condition in conditions:
             self._filters(condition, self.shape.filters)
         having = select.args.get("having")
@@ -228,6 +235,9 @@ class _ShapeReader:
         group = select.args.get("group")
         for key in group.expressions if group is not None else ():
             self.shape.grain.add(self.text(key))
+        if group is not None and group.args.get("all"):
+            plain = [p.unalias() for p in select.selects if p.find(exp.AggFunc) is None]
+            self.shape.grain |= {self.text(node) for node in plain}
         if select.args.get("distinct"):
             self.shape.grain |= {self.text(p.unalias()) for p in select.selects}
 
@@ -441,5 +451,11 @@ def _conjuncts(node: Any) -> list[Any]:
 
 def plain_text(node: Any) -> str:
     """Return an expression as text, without needless brackets and casts of texts to dates."""
-    text = str(node.sql(dialect="duckdb"))
+    copy = node.copy()
+    for cast in list(copy.find_all(exp.Cast)):
+        if isinstance(cast.this, exp.DateTrunc | exp.TimestampTrunc) and cast is not copy:
+            cast.replace(cast.this)
+    if isinstance(copy, exp.Cast) and isinstance(copy.this, exp.DateTrunc | exp.TimestampTrunc):
+        copy = copy.this  # the first moment of a period is its day
+    text = str(copy.sql(dialect="duckdb"))
     return re.sub(r"\bCOUNT_IF\b", "COUNTIF", text)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_agenteval.results.document.entries import entry_of, scalars_of
 from pytest_agenteval.results.document.rows import CaseRow, Row, cases_of, row_of
-from pytest_agenteval.results.document.totals import totals
+from pytest_agenteval.results.document.totals import causes_of, totals
 from pytest_agenteval.results.journal.index import Index, JournalItem, index_folder
 from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.support.files import replacing
@@ -109,11 +109,12 @@ def header_of(
     run: Mapping[str, Any], started_at: str, timestamp: str, rows: Sequence[Row], skipped: int
 ) -> dict[str, Any]:
     """Return a document's header, keys in the order of the format."""
+    causes = causes_of(rows)
     return {
         "schema_version": SCHEMA_VERSION,
         "timestamp": timestamp,
         "started_at": started_at,
-        "run": dict(run),
+        "run": {**run, **({"causes": causes} if causes else {})},
         **totals(rows, skipped),
     }
 

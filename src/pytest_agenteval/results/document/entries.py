@@ -74,7 +74,7 @@ def scalars_of(
 
 
 _NAO = ("message", "tokens", "cost", "duration_ms", "tool_call_count", "error")
-_OURS = ("observed", "verdict", "stage", "reason", "cause", "score")
+_OURS = ("observed", "verdict", "stage", "reason", "why", "score", "cause", "sql_difference", "luck")
 
 
 def _without_verdict(rerun: int | None, answer: Mapping[str, Any] | None, live: bool) -> dict[str, Any]:

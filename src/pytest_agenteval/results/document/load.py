@@ -23,7 +23,7 @@ from pytest_agenteval.results.journal.records import answer_from
 from pytest_agenteval.results.journal.run_folder import RunFolder, documents, newest_first, run_folders
 from pytest_agenteval.support.json_codec import unpack
 from pytest_agenteval.table import Table
-from pytest_agenteval.types import Answer
+from pytest_agenteval.types import Answer, Findings
 
 LARGE = 32 * 1024**2
 """Bytes above which a foreign file is indexed, with one entry in memory."""
@@ -73,6 +73,17 @@ def _read_folder(place: Path, ended: bool) -> Document:
         raise ResultsError(f"{place}: not the folder of a run (no .jsonl file in it)")
     document = from_folder(folder, live=folder.live and not ended)
     return replace(document, path=place)
+
+
+def findings_of(entry: Mapping[str, Any]) -> Findings | None:
+    """What an entry says was found out about its verdict, as an attempt holds it (``None``: nothing)."""
+    luck, cause, lines = (entry.get(name) for name in ("luck", "cause", "sql_difference"))
+    found = Findings(
+        luck if isinstance(luck, Mapping) else None,
+        cause if isinstance(cause, Mapping) else None,
+        lines if isinstance(lines, list) else (),
+    )
+    return found if found.luck or found.cause or found.sql_difference else None
 
 
 def header_of_file(path: Path) -> dict[str, Any] | None:

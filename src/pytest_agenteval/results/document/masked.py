@@ -40,7 +40,7 @@ def masked_document(document: Document) -> Document:
 
 
 def _masked_row(row: Row, redactor: Redactor) -> Row:
-    texts = {"message": row.message, "error": row.error, "cause": row.cause}
+    texts = {"message": row.message, "error": row.error, "why_text": row.why_text}
     changed = {name: redactor.text(text) for name, text in texts.items() if text}
     changed = {name: text for name, text in changed.items() if text != texts[name]}
     return replace(row, **changed) if changed else row  # type: ignore[arg-type]

@@ -89,4 +89,4 @@ def _overridden(row: Row, override: Override | None) -> Row:
         return row
     note = f" ({override.note})" if override.note else ""
     message = f"overridden: {override.verdict}{note}; was: {row.message}"
-    return replace(row, verdict=override.verdict, message=message, cause="")
+    return replace(row, verdict=override.verdict, message=message, why_text="")

@@ -36,7 +36,9 @@ class Row:
     tool_call_count: int = 0
     stage: str | None = None
     reason: str | None = None
-    cause: str = ""
+    why_text: str = ""
+    cause: tuple[str, str, str] | None = None
+    lucky: bool = False
     score: float | None = None
     k: int = 1
     pass_rule: str = "all"
@@ -60,8 +62,8 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The message with what the comparison found, where it is known (``cause``)."""
-        return self.cause or self.message
+        """The message with what the comparison found, where it is known."""
+        return self.why_text or self.message
 
 
 def row_of(entry: Mapping[str, Any]) -> Row:
@@ -84,7 +86,9 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         tool_call_count=entry.get("tool_call_count") or 0,
         stage=entry.get("stage"),
         reason=entry.get("reason"),
-        cause=str(entry.get("cause") or "")[:SHORT],
+        why_text=str(entry.get("why") or "")[:SHORT],
+        cause=_cause(entry),
+        lucky=bool((entry.get("luck") or {}).get("found")),
         score=entry.get("score"),
         k=entry.get("k") or 1,
         pass_rule=str(entry.get("pass") or "all"),
@@ -101,6 +105,15 @@ def row_of(entry: Mapping[str, Any]) -> Row:
         tags=tuple(entry.get("tags") or ()),
         usage=usage_of(entry),
     )
+
+
+def _cause(entry: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """(kind, table, column) of what is proved of a wrong answer: its cause, else a line of its SQL."""
+    proved = [entry.get("cause"), *(entry.get("sql_difference") or ())]
+    for found in proved:
+        if isinstance(found, Mapping) and (found.get("proved") or found.get("verified")):
+            return str(found.get("kind")), str(found.get("table") or ""), str(found.get("column") or "")
+    return None
 
 
 def usage_of(entry: Mapping[str, Any]) -> dict[str, Any]:

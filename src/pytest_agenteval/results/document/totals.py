@@ -29,6 +29,19 @@ def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
     }
 
 
+def causes_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What failed cases have in common, the commonest first: (kind, table, column) of what is proved."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for case in cases_of(rows):
+        if case.status == "failed" and case.deciding.cause is not None:
+            groups.setdefault(case.deciding.cause, []).append(case.key[1])
+    found = [
+        {"kind": kind, "table": table, "column": column, "count": len(names), "cases": names}
+        for (kind, table, column), names in groups.items()
+    ]
+    return sorted(found, key=lambda entry: -len(entry["cases"]))
+
+
 def case_totals(cases: Sequence[CaseRow], skipped: int = 0) -> dict[str, Any]:
     """Return counts of cases (case x model) by verdict; ``xfailed`` and ``quarantined`` are none of the
     others.

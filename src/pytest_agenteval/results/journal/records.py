@@ -234,7 +234,8 @@ def attempt_head(attempt: Attempt, hashed: Mapping[int, str]) -> dict[str, Any]:
         "observed": attempt.observed,
         "stage": attempt.stage,
         "reason": attempt.reason,
-        "cause": attempt.cause if attempt.cause != attempt.message else None,
+        "why": attempt.cause if attempt.cause != attempt.message else None,
+        **_findings(attempt.findings),
         "score": finite(attempt.score),
         "leak": attempt.leak,
         "reference_hash": None if attempt.reference is None else hashed[id(attempt.reference)],
@@ -242,6 +243,13 @@ def attempt_head(attempt: Attempt, hashed: Mapping[int, str]) -> dict[str, Any]:
         "frozen": attempt.frozen,
         "usage": usage,
     }
+
+
+def _findings(findings: Any) -> dict[str, Any]:
+    """What was found out about the verdict; {} where nothing was."""
+    names = ("cause", "sql_difference", "luck")
+    found = {name: getattr(findings, name, None) for name in names}
+    return {name: value for name, value in found.items() if value}
 
 
 def _sum(checks: Iterable[Any]) -> tuple[Usage | None, float | None]:

@@ -13,6 +13,7 @@ from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.entries import entry_of, scalars_of
 from pytest_agenteval.results.document.load import (
     answer_of,
+    findings_of,
     last_run,
     left_out,
     past_documents,
@@ -87,7 +88,8 @@ def _shown_of(entry: Mapping[str, Any], answer: Answer | None) -> dict[str, Any]
         "reference_sql": details.get("reference_sql"),
         "checks": tuple(map(check_of, entry.get("checks") or ())),
         "traceback": entry.get("traceback"),
-        "saved": SavedComparison(entry.get("cause") or "", details.get("comparison") or ""),
+        "findings": findings_of(entry),
+        "saved": SavedComparison(entry.get("why") or "", details.get("comparison") or ""),
     }
 
 
