@@ -6,9 +6,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pytest_agenteval.checks.sql.parsing import quiet
 from pytest_agenteval.compare import ComparisonOptions, compare
 from pytest_agenteval.databases.duckdb_engine import LOCKED
+from pytest_agenteval.databases.select_only import quiet_parser
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.table import Column, Table
 from pytest_agenteval.trust.constraints import Constraints
@@ -47,7 +47,7 @@ def translated_pair(
 
 def _translated(sql: str, dialect: str) -> str:
     try:
-        with quiet():
+        with quiet_parser():
             tree = sqlglot.parse_one(sql, read=dialect or None)
             for table in tree.find_all(exp.Table):
                 table.set("db", None)  # the copies lie in one schema
@@ -118,7 +118,7 @@ class DuckCopy:
 def _duck_type(kind: str, dialect: str) -> str:
     """Return a column type as DuckDB calls it; text for what it has not."""
     try:
-        with quiet():
+        with quiet_parser():
             return str(exp.DataType.build(kind, dialect=dialect or None).sql(dialect="duckdb"))
     except (SqlglotError, ValueError):
         return "VARCHAR"
