@@ -70,6 +70,10 @@ class JournalFailed(AgentEvalError):
     """A run's folder takes no more lines; the text says why, and where they went instead."""
 
 
+class RunStopped(AgentEvalError):
+    """The run was stopped (-x, Ctrl-C, a full disk): no further call begins, the attempt is ``not_run``."""
+
+
 class StageError(AgentEvalError):
     """The machinery failed at ``stage``; the attempt ends in verdict ``error`` with ``reason``."""
 

@@ -17,6 +17,7 @@ from pytest_agenteval.errors import (
     CheckFailed,
     DatabaseError,
     ExtractionFailed,
+    JournalFailed,
     ReferenceFailed,
     StageError,
 )
@@ -165,11 +166,15 @@ class CaseRunner:
             self.run.journal.judged_again(self.nodeid, self.rerun, number, answered, at)
             return answered
         assert self.agent is not None
+        self.run.check_goes_on()
         timeout = self.context.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
             self.run.journal.call(self.nodeid, self.rerun, number)
             try:
                 answer = self._call(self.agent, number, timeout)
+            except JournalFailed as error:
+                self.run.stop(str(error).partition("; ")[0])
+                raise
             except AgentFailed as error:
                 self.raised = error.__cause__
                 self.logs[number] = error.logs

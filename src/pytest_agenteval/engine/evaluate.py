@@ -29,6 +29,7 @@ from pytest_agenteval.errors import (
     ExtractionFailed,
     JournalFailed,
     ReferenceFailed,
+    RunStopped,
     StageError,
 )
 from pytest_agenteval.results.document.verdicts import decide
@@ -124,6 +125,8 @@ def _error(draft: _Draft, error: Exception) -> Attempt:
         if error.fails:
             text = str(error)
             return draft.finish("failed", text, stage=error.stage, reason=error.reason, error=text)
+    if isinstance(error, RunStopped):
+        return draft.finish("not_run", str(error), reason="stopped")
     if isinstance(error, BudgetSpent):
         return draft.finish("not_run", str(error), reason="budget")
     if isinstance(error, ExtractionFailed) and (error.usage is not None or error.cost is not None):

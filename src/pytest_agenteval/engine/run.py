@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.engine.case_files import CaseFiles
 from pytest_agenteval.engine.context import RunContext
 from pytest_agenteval.engine.resources import Resources, resource
-from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.errors import DatabaseError, RunStopped
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
 from pytest_agenteval.results.journal.run_folder import RunFolder
@@ -62,6 +62,7 @@ class Run:
         self._calls = Resources()
         self._abandoned: tuple[str, ...] = ()
         self._folder: RunFolder | None = None
+        self._stopped: str | None = None
         self._agents: dict[str, RunnableAgent] = {}
         self._given: dict[int, tuple[Any, Databases]] = {}
         self._file_budgets: dict[str, FileBudget] = {}
@@ -328,6 +329,20 @@ class Run:
         return Recorder(self.context.root / self.context.settings.record, self.context.redactor)
 
     # -- the end ----------------------------------------------------------------------------
+
+    def stop(self, why: str) -> None:
+        """Let no further call of an agent begin, in any process of the run."""
+        self._stopped = why
+        folder = self.find_folder() if self.context.process.local else None
+        if folder is not None:
+            folder.stop(why)
+
+    def check_goes_on(self) -> None:
+        """Check that the run was not stopped. Raises ``RunStopped``."""
+        folder = self._folder if self.context.process.local else None
+        why = self._stopped or (folder.stopped if folder is not None else None)
+        if why is not None:
+            raise RunStopped(f"not asked: the run was stopped ({why})")
 
     def abort(self) -> None:
         """End requests and queries under way: the run was interrupted."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class ControllerPlugin:
         self.run_id = uuid.uuid4().hex
         self.stamp = clock.now().astimezone().strftime("%Y%m%d_%H%M%S")
         self.spent = 0.0
+        self.session: Any = None
+        self.stopped = False
         self.ended = False
         self.held_back = False
         self.ending: Any = None
@@ -40,8 +43,41 @@ class ControllerPlugin:
         self.token: Path | None = None
         self.login: str | None = None
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember the session: it says when the run is to end early."""
+        self.session = session
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Take what a case reports; after the last failure that is tolerated, no call begins any more.
+
+        xdist ends its workers a while later.
+        """
+        self._take(report)
+        yield
+        why = self.session.shouldfail or self.session.shouldstop
+        if why and not self.stopped:
+            self._stop(str(why))
+
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_keyboard_interrupt(self) -> None:
+        """Begin no further call in any process."""
+        self._stop("it was interrupted")
+
+    def _stop(self, why: str) -> None:
+        self.stopped = True
+        if session_state(self.config).run is not None or self.token is not None:
+            from pytest_agenteval.plugin.options import run_of
+
+            run_of(self.config).stop(why)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """End like Ctrl-C at SIGTERM and SIGHUP, as soon as a worker has found cases."""
+        if any(".yml::" in nodeid or ".yaml::" in nodeid for nodeid in ids):
+            session_state(self.config).signals.install()
+
+    def _take(self, report: pytest.TestReport) -> None:
         """Take our one string off a report that has arrived."""
         text = report.__dict__.pop(REPORT_KEY, None)
         if text is None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_agenteval.plugin.signals import EndSignals
+
 if TYPE_CHECKING:
     from _pytest.outcomes import Failed
 
@@ -35,7 +37,8 @@ class SessionState:
     ``home`` is the folder of the project file; ``claims`` says which files are cases; ``notes`` are
     the lines to say at the end, by kind. ``has_cases``: a case file was found. ``planned`` are the items
     that are to run. ``pool`` makes overlapping calls; ``calls`` says what became of them once it has ended.
-    ``stderr`` is a copy of the descriptor, taken before pytest captures it.
+    ``stderr`` is a copy of the descriptor, taken before pytest captures it. ``signals`` end the run as
+    Ctrl-C does.
     """
 
     run: Run | None = None
@@ -48,6 +51,7 @@ class SessionState:
     pool: CallPool | None = None
     calls: PoolReport | None = None
     stderr: int | None = None
+    signals: EndSignals = field(default_factory=EndSignals)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,6 +225,11 @@ def _check_files(config: pytest.Config, settings: Settings) -> None:
     from pytest_agenteval.reports.summary_files import check_summary_path
     from pytest_agenteval.results.analysis.gates import find_baseline
 
+    named = {"--agent-record": settings.record, "--agent-html": settings.html}
+    outputs = [(option, path) for option, path in named.items() if path is not None]
+    outputs += [("--agent-summary", path) for path in settings.summary]
+    if not hasattr(config, "workerinput"):
+        _check_writable(config.rootpath, outputs)
     if not settings.summary and settings.baseline in (None, "last"):
         return
     try:
@@ -234,6 +239,15 @@ def _check_files(config: pytest.Config, settings: Settings) -> None:
             find_baseline(settings.baseline, config.rootpath, config.rootpath)
     except AgentEvalError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _check_writable(root: Path, outputs: Sequence[tuple[str, str]]) -> None:
+    """Refuse files that could not be written: a run would be paid for first."""
+    from pytest_agenteval.support.files import why_not_writable
+
+    for option, path in outputs:
+        if (why := why_not_writable(root / path)) is not None:
+            raise pytest.UsageError(f"{option} {path}: {why}")
 
 
 def _check_target(config: pytest.Config, settings: Settings, project: Project) -> None:
@@ -310,6 +324,7 @@ def _earlier(config: pytest.Config, settings: Settings) -> str | None:
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
     """End what the run of this process has started; what cannot be ended may not delay its exit."""
     state = session_state(config)
+    state.signals.restore()
     if state.run is not None:
         abandoned += state.run.close()
         state.run = None

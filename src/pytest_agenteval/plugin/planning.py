@@ -47,6 +47,7 @@ def begin(config: pytest.Config) -> Run:
     run = run_of(config)
     if not run.begun:
         planned = session_state(config).planned
+        session_state(config).signals.install()
         from pytest_agenteval.errors import JournalFailed
         from pytest_agenteval.results.journal.run_folder import RunHeld
 

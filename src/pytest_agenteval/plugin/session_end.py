@@ -44,6 +44,7 @@ class RunSummary:
     report: Path | None = None
     resumed: str = ""
     budget: str = ""
+    faults: tuple[str, ...] = ()
 
 
 def finish_or_tell(session: pytest.Session, sent: Told, hook: Hook) -> tuple[RunSummary | None, str | None]:
@@ -136,12 +137,15 @@ def finish_session(session: pytest.Session, hook: Hook, sent: Told) -> RunSummar
         all_reviewed=run.context.settings.unreviewed == "fail",
     )
     session.exitstatus = ending.status
-    write_summaries(document, run.context.settings.summary, os.environ, run.context.root)
-    report = (
-        _write_report(path, run.context.root / run.context.settings.html)
-        if run.context.settings.html
-        else None
-    )
+    faults = write_summaries(document, run.context.settings.summary, os.environ, run.context.root)
+    report = None
+    if run.context.settings.html is not None:
+        try:
+            report = _write_report(path, run.context.root / run.context.settings.html)
+        except OSError as error:
+            faults.append(f"--agent-html {run.context.settings.html}: {error.strerror or error}")
+    if faults and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if run.context.settings.file_mode == "shared":
         for written in filter(None, (path, report)):
             written.chmod(0o644)
@@ -154,7 +158,9 @@ def finish_session(session: pytest.Session, hook: Hook, sent: Told) -> RunSummar
     spent = calls.summary() if calls is not None else ""
     priced = _budget(run, document)
     blamed = frozenset(key for gate in gates for key in gate.blamed)
-    return RunSummary(document, path, ending, spent, bool(gates), blamed, report, resumed, priced)
+    return RunSummary(
+        document, path, ending, spent, bool(gates), blamed, report, resumed, priced, tuple(faults)
+    )
 
 
 def _resumed(run: Run, folder: RunFolder) -> str:
@@ -227,6 +233,8 @@ def print_summary(reporter: Any, config: pytest.Config, ending: RunSummary) -> N
         reporter.write_line(ending.resumed)
     if ending.report is not None:
         reporter.write_line(f"report: {_shown(ending.report, config)}")
+    for fault in ending.faults:
+        reporter.write_line(f"could not be written: {fault}", red=True)
     if ending.budget:
         reporter.write_line(ending.budget, yellow=True)
     if ending.calls:

@@ -30,15 +30,23 @@ def summary_text(document: Document, path: str) -> str:
 
 def write_summaries(
     document: Document, paths: tuple[str, ...], environ: Mapping[str, str], root: Path
-) -> None:
+) -> list[str]:
     """Write every summary file (relative to ``root``), and append to GitHub's step summary if there is one.
 
-    Raises ``OSError`` where a file cannot be written.
+    Returns what could not be written: one file is no reason to leave out the others.
     """
+    faults = []
     for path in paths:
         place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(summary_text(document, path), encoding="utf-8")
-    if environ.get(STEP_SUMMARY):
-        with open(environ[STEP_SUMMARY], "a", encoding="utf-8") as file:
-            file.write(markdown_summary(document))
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(summary_text(document, path), encoding="utf-8")
+        except OSError as error:
+            faults.append(f"--agent-summary {path}: {error.strerror or error}")
+    if step := environ.get(STEP_SUMMARY):
+        try:
+            with open(step, "a", encoding="utf-8") as file:
+                file.write(markdown_summary(document))
+        except OSError as error:
+            faults.append(f"{STEP_SUMMARY} {step}: {error.strerror or error}")
+    return faults

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +24,31 @@ def shown_path(path: Path | str, root: Path) -> str:
 def private_opener(path: str, flags: int) -> int:
     """Open a file for this user only, for ``open(..., opener=private_opener)``."""
     return os.open(path, flags, 0o600)
+
+
+def append_whole(file: FileIO, data: bytes) -> None:
+    """Append all of ``data`` or nothing: half a line would spoil the next one. Raises ``OSError``."""
+    start = file.seek(0, os.SEEK_END)
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            file.truncate(start)
+        raise
+
+
+def why_not_writable(path: Path) -> str | None:
+    """Return why a file cannot be written at ``path`` (``None``: it can); nothing is made."""
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists():
+        return None if os.access(path, os.W_OK) else "it cannot be written"
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        return f"{folder} is a file"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} cannot be written"
 
 
 @contextlib.contextmanager

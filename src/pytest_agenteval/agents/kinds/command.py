@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
+from pytest_agenteval.agents.runtime.program_guard import ProgramGuard
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
 from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import decode
@@ -92,6 +93,7 @@ class CommandAgent:
         self.redactor = redactor
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._guard = ProgramGuard()
 
     def close(self) -> None:
         """End every program that still runs, and what they started."""
@@ -103,6 +105,7 @@ class CommandAgent:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(TERM_GRACE)
             _signal(process, signal.SIGKILL)
+        self._guard.close()
 
     def run(self, task: Task) -> Answer:
         """Ask for an answer. Raises ``AgentFailed``: not to be started, exit code, no JSON;
@@ -125,7 +128,8 @@ class CommandAgent:
         with self._lock:
             self._running.add(process)
         try:
-            stdout, stderr = process.communicate(data, timeout=left)
+            with self._guard.around(process.pid):
+                stdout, stderr = process.communicate(data, timeout=left)
         except subprocess.TimeoutExpired:
             stderr = _end(process)
             raise AgentTimeout(

@@ -14,15 +14,18 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.normalize import normalize
-from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.errors import AgentFailed, JournalFailed, SettingsError
+from pytest_agenteval.support.files import append_whole, private_opener
 from pytest_agenteval.support.json_codec import NotExact, decode, dumps, pack, table_of, unpack
 from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.support.scalars import plain_tree
@@ -135,7 +138,7 @@ def _made(kind: type, form: Mapping[str, Any]) -> Any:
 
 
 class Recorder:
-    """Appends answers to a file: whole lines, under a lock, from any thread and process."""
+    """Appends answers to a file: whole lines or none, under a lock, from any thread and process."""
 
     def __init__(self, path: Path, redactor: Redactor | None = None) -> None:
         self.path = path
@@ -143,7 +146,11 @@ class Recorder:
         self._lock = threading.Lock()
 
     def record(self, task: Task, answer: Answer) -> None:
-        """Write one line, secrets masked. Raises ``AgentFailed`` when the file cannot be written."""
+        """Write one line, secrets masked.
+
+        Raises ``JournalFailed`` when the file cannot be written: the answer is in the run's journal, and
+        the next one would be paid for and not recorded.
+        """
         made = recording_line(task, answer)
         said, masked = self._redactor.answer(made.pop("answer"))
         made = {**self._redactor.data(made), "answer": said, **({"masked": masked} if masked else {})}
@@ -153,16 +160,43 @@ class Recorder:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._append(line.encode("ascii"))
         except OSError as error:
-            raise AgentFailed(f"--agent-record {self.path}: {error.strerror or error}") from error
+            raise JournalFailed(
+                f"--agent-record {self.path}: {error.strerror or error}; nothing more is asked. "
+                "The answers so far are in the results: go on with --agent-resume"
+            ) from error
 
     def _append(self, data: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            while data:
-                data = data[os.write(descriptor, data) :]
-        finally:
-            os.close(descriptor)
+        with open(self.path, "a+b", buffering=0, opener=private_opener) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                _mend_last_line(file)
+                append_whole(file, data)
+            else:  # a pipe, a device
+                while data:
+                    data = data[file.write(data) :]
+
+
+def _mend_last_line(file: FileIO) -> None:
+    """Mend the last line, which a killed process may have left in the middle.
+
+    A line by hand without its newline gets it, half a line is taken away.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - LONGEST_LINE, 0))
+    tail = file.read(LONGEST_LINE)
+    last = tail[tail.rfind(b"\n") + 1 :]
+    if not last:
+        return
+    try:
+        json.loads(last)
+    except ValueError:
+        file.truncate(size - len(last))
+    else:
+        append_whole(file, b"\n")
+
+
+LONGEST_LINE = 64 * 1024**2
+"""Bytes in which the last line of a recording is looked for."""
 
 
 def build(target: str, context: AgentContext) -> RunnableAgent:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
 from pytest_agenteval.errors import JournalFailed
-from pytest_agenteval.support.files import private_opener
+from pytest_agenteval.support.files import append_whole, private_opener
 
 
 class JournalFile:
@@ -32,7 +31,7 @@ class JournalFile:
                 self._file = _new_file(self._folder, self._process)
             if os.fstat(self._file.fileno()).st_nlink == 0:
                 raise FileNotFoundError("the folder was deleted while the run went on")
-            _write_all(self._file, data)
+            append_whole(self._file, data)
         except OSError as error:
             saved = self._save(data)
             raise JournalFailed(self._message(error, saved)) from error
@@ -54,7 +53,7 @@ class JournalFile:
                     self._file.seek(0)
                     data = self._file.readall() + data
             with open(self._rescue, "ab", buffering=0) as file:
-                _write_all(file, data)
+                append_whole(file, data)
         except OSError:
             if self._rescue is not None and self._rescue.stat().st_size == 0:
                 self._rescue.unlink()
@@ -70,19 +69,6 @@ class JournalFile:
             f"{text}; what it did not take is in {self._rescue}. Nothing more is asked. Make room, move "
             "that file into the folder, and go on with --agent-resume"
         )
-
-
-def _write_all(file: FileIO, data: bytes) -> None:
-    """Write all of ``data`` or nothing: half a line would spoil the next one."""
-    start = file.seek(0, os.SEEK_END)
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[file.write(rest) :]
-    except OSError:
-        with suppress(OSError):
-            file.truncate(start)
-        raise
 
 
 def _new_file(folder: Path, process: str) -> FileIO:

@@ -28,6 +28,7 @@ RUN_NAME = re.compile(r"results_(\d{8}_\d{6})(?:_(\d+))?")
 SESSION = "session.json"
 COPIES = "databases"
 """Where a run keeps its copies of databases."""
+STOP = "stop"
 RUN = "run.json"
 LIVE = 120
 """Seconds since its last line for which an unfinished run of another machine counts as going on."""
@@ -136,6 +137,7 @@ class RunFolder:
             last = cls.open(path)
             last.check_free()
             last.remove_copies()
+            (last.private / STOP).unlink(missing_ok=True)
             new = replace(last, token=token or secrets.token_hex(8), generation=last.generation + 1)
             facts = _facts(new.token, new.generation, new.name)
             began = _session(path).get("started_at")
@@ -195,6 +197,19 @@ class RunFolder:
         """Remove the folder: its document is complete."""
         shutil.rmtree(self.path, ignore_errors=True)
         remove_private(self.name or self.token)
+
+    def stop(self, why: str) -> None:
+        """Note that no further call may begin, for every process of the run."""
+        with suppress(OSError):  # the disk may be why
+            (self.private / STOP).write_text(why, encoding="utf-8")
+
+    @property
+    def stopped(self) -> str | None:
+        """Why no further call may begin (``None``: calls may)."""
+        try:
+            return (self.private / STOP).read_text(encoding="utf-8")
+        except OSError:
+            return None
 
     def end(self) -> None:
         """Note that no process of the run is at work any more; what it left is for a resumed run."""
