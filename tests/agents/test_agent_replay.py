@@ -18,7 +18,7 @@ from pytest_agenteval.agents.normalize import normalize
 from pytest_agenteval.agents.runtime.runtime import AgentRuntime
 from pytest_agenteval.agents.targets import make_agent
 from pytest_agenteval.config.settings import Settings
-from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.errors import AgentFailed, JournalFailed, SettingsError
 from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
@@ -317,7 +317,7 @@ def test_no_file_is_a_usage_error_that_says_how_to_make_one(tmp_path):
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(AgentFailed, match=r"--agent-record .*file/answers.jsonl: "):
+    with pytest.raises(JournalFailed, match=r"--agent-record .*file/answers.jsonl: "):
         record(Recorder(tmp_path / "file" / "answers.jsonl"), "x")
 
 

@@ -80,7 +80,7 @@ def test_a_full_folder_for_temporary_files_keeps_no_empty_file(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
 def test_a_full_disk_is_told() -> None:
     with open("/dev/full", "r+b", buffering=0) as full, pytest.raises(OSError, match="No space left"):
-        line_file._write_all(full, b"1\n")
+        line_file.append_whole(full, b"1\n")
 
 
 def test_a_second_process_of_a_name_has_a_file_of_its_own(folder: Path) -> None:
