@@ -1,4 +1,7 @@
-"""SIGTERM and SIGHUP end a run as Ctrl-C does: results written, programs, copies and folders gone."""
+"""SIGTERM and SIGHUP end a run as Ctrl-C does: results written, programs, copies and folders gone.
+
+Stands apart: every session has one, so it may import nothing heavy.
+"""
 
 from __future__ import annotations
 
