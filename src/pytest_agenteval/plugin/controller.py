@@ -75,7 +75,9 @@ class ControllerPlugin:
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """End like Ctrl-C at SIGTERM and SIGHUP, as soon as a worker has found cases."""
         if any(".yml::" in nodeid or ".yaml::" in nodeid for nodeid in ids):
-            session_state(self.config).signals.install()
+            from pytest_agenteval.plugin.planning import take_signals
+
+            take_signals(self.config)
 
     def _take(self, report: pytest.TestReport) -> None:
         """Take our one string off a report that has arrived."""

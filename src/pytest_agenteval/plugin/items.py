@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.signals import EndSignals
-
 if TYPE_CHECKING:
     from _pytest.outcomes import Failed
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.config.project_folder import ProjectFolder
     from pytest_agenteval.engine.case_runner import CaseRunner
     from pytest_agenteval.engine.run import Run
+    from pytest_agenteval.plugin.signals import EndSignals
 
     FailedType = Failed
 else:
@@ -51,7 +50,7 @@ class SessionState:
     pool: CallPool | None = None
     calls: PoolReport | None = None
     stderr: int | None = None
-    signals: EndSignals = field(default_factory=EndSignals)
+    signals: EndSignals | None = None
 
 
 @dataclass(slots=True)

@@ -324,7 +324,8 @@ def _earlier(config: pytest.Config, settings: Settings) -> str | None:
 def close_run(config: pytest.Config, abandoned: tuple[str, ...] = ()) -> None:
     """End what the run of this process has started; what cannot be ended may not delay its exit."""
     state = session_state(config)
-    state.signals.restore()
+    if state.signals is not None:
+        state.signals.restore()
     if state.run is not None:
         abandoned += state.run.close()
         state.run = None

@@ -47,7 +47,7 @@ def begin(config: pytest.Config) -> Run:
     run = run_of(config)
     if not run.begun:
         planned = session_state(config).planned
-        session_state(config).signals.install()
+        take_signals(config)
         from pytest_agenteval.errors import JournalFailed
         from pytest_agenteval.results.journal.run_folder import RunHeld
 
@@ -64,6 +64,16 @@ def begin(config: pytest.Config) -> Run:
         live = run.context.settings.references != "frozen"
         run.prepare(case.database for case in cases if (case.statements and live) or case.isolate)
     return run
+
+
+def take_signals(config: pytest.Config) -> None:
+    """Let SIGTERM and SIGHUP end the run as Ctrl-C does, from now on."""
+    from pytest_agenteval.plugin.signals import EndSignals
+
+    state = session_state(config)
+    if state.signals is None:
+        state.signals = EndSignals()
+    state.signals.install()
 
 
 def write_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

@@ -1,6 +1,6 @@
 """SIGTERM and SIGHUP end a run as Ctrl-C does: results written, programs, copies and folders gone.
 
-Stands apart: every session has one, so it may import nothing heavy.
+Stands apart: it is loaded by runs with cases only.
 """
 
 from __future__ import annotations
