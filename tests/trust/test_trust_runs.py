@@ -298,3 +298,14 @@ def test_outputs_stay_below_the_project(shop: Any, pytester: pytest.Pytester) ->
     before = Path(pytester.path / "shop.duckdb").read_bytes()
     pytester.runpytest_inprocess()
     assert Path(pytester.path / "shop.duckdb").read_bytes() == before
+
+
+def test_frozen_references_without_a_database_are_not_checked(shop: Any, pytester: pytest.Pytester) -> None:
+    from pytest_agenteval.cli import main
+
+    shop(lucky=LUCKY)
+    assert main(["freeze"]) == 0
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.runpytest_inprocess("--agent-references=frozen").assert_outcomes(passed=1)
+    luck = entries(pytester)["lucky"]["luck"]
+    assert (luck["checked"], luck["why_not"]) == (False, "references are frozen")

@@ -50,8 +50,12 @@ def explained(runner: CaseRunner, attempt: Attempt, evidence: Evidence) -> Attem
 
     try:
         database = runner.database
-    except DatabaseError:
-        return attempt
+    except DatabaseError as error:
+        if attempt.verdict == "failed":
+            return attempt
+        why = "references are frozen" if attempt.frozen else str(error)
+        not_checked = {**_THE_REFERENCE, "checked": False, "why_not": why}
+        return replace(attempt, findings=Findings(luck=not_checked))
     options = parse_options(evidence.comparison)
     if options.ordered:
         options = options.with_order(outermost_order_by(attempt.reference_sql, database.dialect) or ())

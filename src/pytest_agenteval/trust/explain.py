@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ from pytest_agenteval.trust.known import KnownData
 from pytest_agenteval.trust.search import TRIALS, Limits, Luck, PairSearch
 from pytest_agenteval.trust.translated import translated_pair
 from pytest_agenteval.types import Findings
+
+_LOG = logging.getLogger(__name__)
 
 LARGEST_FILE = 1024**3
 """Bytes of a database file up to which luck is looked for without being asked."""
@@ -92,14 +95,12 @@ class Explainer:
         """Return what is found out about an attempt; what cannot be said is left out or says why."""
         try:
             return self._passed(question) if question.passed else self._failed(question)
-        except NotCheckedError as error:
-            return (
-                Findings(luck=_luck_json(Luck(False, why_not=str(error)))) if question.passed else Findings()
-            )
-        except (DatabaseError, SettingsError) as error:
-            return (
-                Findings(luck=_luck_json(Luck(False, why_not=str(error)))) if question.passed else Findings()
-            )
+        except (NotCheckedError, DatabaseError, SettingsError) as error:
+            why = str(error)
+        except Exception as error:  # a defect of ours in here is no reason to lose a verdict
+            why = f"internal error: {type(error).__name__}: {error}"
+            _LOG.warning("%s, about the reference %s", why, question.reference, exc_info=True)
+        return Findings(luck=_luck_json(Luck(False, why_not=why))) if question.passed else Findings()
 
     def known(self, database: Database) -> KnownData:
         """Return what is known of a database, read when first asked."""
