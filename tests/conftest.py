@@ -30,7 +30,7 @@ import scipy.stats  # noqa: F401
 import sqlalchemy  # noqa: F401
 import sqlglot  # noqa: F401
 import yaml  # noqa: F401
-from services import postgres  # noqa: F401
+from services import mariadb, postgres  # noqa: F401
 
 import pytest_agenteval
 
@@ -61,7 +61,7 @@ hypothesis.settings.load_profile("any machine")
 
 
 def _required() -> list[str]:
-    """What may not be missing here: ``TEST_REQUIRE=postgres,chromium``."""
+    """What may not be missing here: ``TEST_REQUIRE=postgres,mariadb,chromium``."""
     return [word.strip().lower() for word in os.environ.get("TEST_REQUIRE", "").split(",") if word.strip()]
 
 

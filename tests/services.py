@@ -119,3 +119,88 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
         if server.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"PostgreSQL did not start: {problem}\n{log.read_text()[-2000:]}")
         time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class MariaDb:
+    """A running MariaDB on loopback, its data gone after the session."""
+
+    port: int
+
+    def url(self, database: str = "test") -> str:
+        """Return the SQLAlchemy URL of a database."""
+        return f"mysql+pymysql://{USER}:mariapw1@127.0.0.1:{self.port}/{database}"
+
+    def run(self, *statements: str) -> None:
+        """Run statements, each committed."""
+        import pymysql
+
+        with (
+            pymysql.connect(host="127.0.0.1", port=self.port, user=USER, password="mariapw1") as connection,
+            connection.cursor() as cursor,
+        ):
+            for statement in statements:
+                cursor.execute(statement)
+            connection.commit()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    """A MariaDB server of this session's own."""
+    programs = [shutil.which(name, path=PROGRAMS) for name in ("mariadb-install-db", "mariadbd")]
+    if None in programs:
+        pytest.skip("needs MariaDB (mariadbd)")
+    install, server = (str(program) for program in programs)
+    with tempfile.TemporaryDirectory(prefix="agenteval-mariadb-") as home:
+        account: dict[str, Any] = {}
+        if os.getuid() == 0:
+            account = {"user": "mysql", "group": "mysql", "extra_groups": []}
+            shutil.chown(home, "mysql", "mysql")
+        common: dict[str, Any] = {"cwd": home, "stdin": subprocess.DEVNULL, **account}
+        data = Path(home, "data")
+        subprocess.run(
+            [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
+             "--skip-test-db"],
+            check=True, capture_output=True, timeout=120, **common,
+        )  # fmt: skip
+        port, start = free_port(), Path(home, "start.sql")
+        start.write_text(
+            f"CREATE DATABASE test;\nCREATE USER {USER}@'localhost' IDENTIFIED BY 'mariapw1';\n"
+            f"GRANT ALL ON *.* TO {USER}@'localhost';\n",
+            encoding="ascii",
+        )
+        start.chmod(0o644)
+        options = [
+            f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1", f"--socket={home}/s",
+            f"--pid-file={home}/pid", f"--init-file={start}", "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=16M", "--skip-log-bin",
+        ]  # fmt: skip
+        with open(Path(home, "log"), "wb") as log:
+            process = subprocess.Popen([server, "--no-defaults", *options], stdout=log, stderr=log, **common)
+        try:
+            _wait_for_mariadb(process, MariaDb(port), Path(home, "log"))
+            yield MariaDb(port)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+PROGRAMS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+
+
+def _wait_for_mariadb(process: subprocess.Popen[bytes], server: MariaDb, log: Path) -> None:
+    import pymysql
+
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            server.run("SELECT 1")
+            return
+        except pymysql.err.Error as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"MariaDB did not start: {error}\n{log.read_text()[-2000:]}") from error
+        time.sleep(0.1)

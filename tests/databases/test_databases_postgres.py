@@ -135,11 +135,15 @@ def test_only_one_reading_select(databases: Databases, sql: str, text: str):
 def test_what_no_parser_sees_is_refused_by_the_transaction(databases: Databases, postgres: Any, shop: str):
     postgres.run(
         "CREATE OR REPLACE FUNCTION sneaky() RETURNS integer LANGUAGE sql AS "
-        "$$ INSERT INTO orders VALUES (99, 1, now()) RETURNING id $$",
+        "$$ INSERT INTO orders VALUES (99, 1, now()) RETURNING id $$; "
+        "CREATE SCHEMA IF NOT EXISTS hidden; CREATE OR REPLACE VIEW hidden.v AS SELECT sneaky() AS x",
         "shop",
     )
-    with pytest.raises(DatabaseError, match="cannot execute INSERT in a read-only transaction"):
+    with pytest.raises(DatabaseError, match=r"refused, the statement holds sneaky\(\), which is VOLATILE"):
         databases.get().query("SELECT sneaky()")
+    with pytest.raises(DatabaseError, match="cannot execute INSERT in a read-only transaction"):
+        databases.get().query("SELECT x FROM hidden.v")
+    postgres.run("DROP SCHEMA hidden CASCADE", "shop")
     assert databases.get().query("SELECT count(*) FROM orders").column(0) == [10]
 
 

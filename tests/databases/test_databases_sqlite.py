@@ -110,7 +110,7 @@ def test_types_that_cannot_be_asked_are_unknown():
         ("SELECT * FROM orders FOR UPDATE", "refused, the statement holds FOR UPDATE / FOR SHARE"),
         ("INSTALL httpfs", "refused, the statement is INSTALL"),
         ("SELECT pg_sleep(1)", "no such function: pg_sleep"),
-        ("SELECT * FROM read_csv('any.csv')", "no such table: read_csv"),
+        ("SELECT * FROM read_csv('any.csv')", "holds read_csv(): it reads files"),
         ("SELECT * FROM 'any.csv'", "no such table: any.csv"),
         ("SELECT load_extension('x')", "refused, the statement holds load_extension()"),
         ("VACUUM INTO 'x.db'", "refused, the statement is VACUUM"),

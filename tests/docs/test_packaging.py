@@ -111,7 +111,7 @@ def test_readme_tox_and_ci_run_the_same_commands() -> None:
     assert "\n    pytest docs/examples/jaffle_shop -n 4\n" in tox
     assert re.search(r"pip install -q tox\n", ci)
     assert re.search(r"/tox run ", ci)
-    assert "TEST_REQUIRE=postgres,chromium" in ci
+    assert "TEST_REQUIRE=postgres,mariadb,chromium" in ci
     environments = re.search(r"^env_list = (.*)$", tox, flags=re.MULTILINE)
     assert environments is not None
     listed = environments.group(1).split(", ")

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.databases.infinite_dates import arrow_reader, maybe_infinite, with_infinities
-from pytest_agenteval.databases.limits import failed, time_limit, too_many, too_slow
+from pytest_agenteval.databases.limits import (
+    MAX_BYTES,
+    failed,
+    rows_within,
+    time_limit,
+    too_large,
+    too_many,
+    too_slow,
+    within,
+)
 from pytest_agenteval.databases.select_only import require_one_select_duckdb
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.table import Column, Table, arrow_values
+
+
+def _memory() -> int:
+    """Return how many MB a query may take: half of what the machine has, at most 4 GB."""
+    return int(min(4096, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1024**2 / 2))
+
 
 LOCKED: dict[str, Any] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
     "python_enable_replacements": "false",
+    "memory_limit": f"{_memory()}MB",
+    "max_temp_directory_size": f"{2 * _memory()}MB",
 }
 """No files, no network, no extensions, no Python variables as tables; and no way to change that."""
 
@@ -52,7 +70,10 @@ class _Duck:
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
         require_one_select_duckdb(sql, self._where)
-        return self._run(sql, timeout, max_rows)
+        return within(timeout, self._where, lambda: self._run(sql, timeout, max_rows), self._leave)
+
+    def _leave(self) -> None:
+        """Forget a connection whose query does not end."""
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
         """Return column names by ``schema.table``."""
@@ -117,6 +138,9 @@ class DuckDBFile(_Duck):
         except duckdb.Error as error:
             raise failed(self._where, error) from error
 
+    def _leave(self) -> None:
+        self._connection = None  # closing it would wait for the query; the next one opens another
+
     def close(self) -> None:
         """Close the connection; the next query opens it again."""
         with self._lock:
@@ -155,7 +179,10 @@ def run(cursor: Any, sql: str, where: str, timeout: float, max_rows: int) -> Tab
             cursor.execute(sql)
             table = fetch(cursor, where, max_rows)
             doubtful = maybe_infinite(table)
-            return with_infinities(cursor, sql, table, doubtful) if doubtful else table
+            table = with_infinities(cursor, sql, table, doubtful) if doubtful else table
+            if watch.fired:
+                raise too_slow(where, timeout)
+            return table
         except duckdb.Error as error:
             if watch.fired:
                 raise too_slow(where, timeout) from error
@@ -173,9 +200,7 @@ def fetch(cursor: Any, where: str, max_rows: int) -> Table:
             raise too_many(where, max_rows)
         if _arrow_goes_on() and all(_in_arrow(column.type) for column in columns):
             return _with_arrow(cursor, columns, rows, where, max_rows)
-        rows += cursor.fetchmany(max_rows + 1 - len(rows))
-        if len(rows) > max_rows:
-            raise too_many(where, max_rows)
+        rows += rows_within(cursor.fetchmany, where, max_rows, len(rows))
     values = tuple(list(column) for column in zip(*rows, strict=True)) if rows else tuple([] for _ in columns)
     return Table(columns, values, len(rows))
 
@@ -205,10 +230,13 @@ def _with_arrow(
     import pyarrow
 
     reader = arrow_reader(cursor)
-    batches, count = [], len(first)
+    batches, count, size = [], len(first), 0
     for batch in reader:
         batches.append(batch)
         count += batch.num_rows
+        size += batch.nbytes
+        if size > MAX_BYTES:
+            raise too_large(where)
         if count > max_rows:
             raise too_many(where, max_rows)
     values = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import datetime
 import re
 import threading
@@ -9,9 +10,11 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_agenteval.errors import DatabaseError, QueryLimitReached
+
+T = TypeVar("T")
 
 
 class QueryTimer:
@@ -42,6 +45,73 @@ def time_limit(seconds: float, interrupt: Callable[[], Any] | None) -> Iterator[
         timer.cancel()
         if watch.fired:
             timer.join()  # an interrupt still under way would hit what comes next on this connection
+
+
+GRACE = 3.0
+"""Seconds that a query has to end after it was interrupted; then nobody waits for it any longer."""
+
+MAX_BYTES = 256 * 1024**2
+"""Bytes of texts and blobs that a query may return."""
+
+
+def within(seconds: float, where: str, body: Callable[[], T], late: Callable[[], Any] | None = None) -> T:
+    """Return what ``body`` gives, and wait no longer for it than ``seconds`` and a little.
+
+    It runs in a thread of its own: a driver that cannot be interrupted, or a function inside an engine that
+    does not look whether it was, must not hold the run up. ``late`` is called when it is left behind.
+    Raises ``QueryLimitReached``, and what ``body`` raises.
+    """
+    done = threading.Event()
+    made: list[T] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            made.append(context.run(body))
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            done.set()
+
+    context = contextvars.copy_context()
+    threading.Thread(target=work, name="agenteval-query", daemon=True).start()
+    if not done.wait(seconds + GRACE):
+        if late is not None:
+            late()
+        raise too_slow(where, seconds)
+    if raised:
+        raise raised[0]
+    return made[0]
+
+
+def rows_within(
+    fetch: Callable[[int], Sequence[Any]], where: str, max_rows: int, before: int = 0
+) -> list[Any]:
+    """Return all rows that ``fetch(count)`` gives, within the limits of rows and bytes.
+
+    ``before`` rows were fetched before, and count. Raises ``QueryLimitReached``.
+    """
+    rows: list[Any] = []
+    size = 0
+    while before + len(rows) <= max_rows:
+        part = fetch(min(_PART, max_rows + 1 - before - len(rows)))
+        if not part:
+            return rows
+        rows.extend(part)
+        size += sum(len(cell) for row in part for cell in row if isinstance(cell, str | bytes | memoryview))
+        if size > MAX_BYTES:
+            raise too_large(where)
+    raise too_many(where, max_rows)
+
+
+_PART = 500
+
+
+def too_large(where: str) -> DatabaseError:
+    """Return that the query gave more bytes than allowed."""
+    return QueryLimitReached(
+        f"{where}: more than {MAX_BYTES // 1024**2} MB of values; select fewer columns or shorter ones"
+    )
 
 
 def too_slow(where: str, seconds: float) -> DatabaseError:

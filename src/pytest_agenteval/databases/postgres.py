@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,5 +117,41 @@ def type_names(connection: Any, oids: Sequence[int]) -> dict[int, str]:
         return {int(oid): str(name) for oid, name in cursor.fetchall()}
     except Exception:  # drivers have no common error; a type is a help, not a need
         return {}
+    finally:
+        cursor.close()
+
+
+_HARMLESS = frozenset(
+    re.findall(
+        r"\w+",
+        "clock_timestamp timeofday random random_normal setseed gen_random_uuid uuidv4 uuidv7 "
+        "uuid_generate_v1 uuid_generate_v1mc uuid_generate_v4 currval lastval pg_relation_size "
+        "pg_total_relation_size "
+        "pg_table_size pg_indexes_size pg_database_size pg_tablespace_size pg_is_in_recovery pg_sleep "
+        "pg_sleep_for pg_sleep_until ts_debug pg_column_compression",
+    )
+)
+"""Volatile functions of Postgres that change nothing; of these the limit of time is enough."""
+
+_VOLATILE = (
+    "SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p WHERE p.provolatile = 'v' AND p.prokind <> 'a' "
+    "AND p.proname = ANY(ARRAY[{}]::text[])"
+)
+
+
+def volatile_functions(raw: Any, names: Sequence[str]) -> list[str]:
+    """Return those of the called ``names`` that the server says may change something (pg_proc: VOLATILE).
+
+    Functions are volatile unless they were declared STABLE or IMMUTABLE.
+    """
+    bare = {name.rpartition(".")[2] for name in names}
+    asked = sorted((bare | {name.lower() for name in bare}) - _HARMLESS)
+    if not asked:
+        return []
+    cursor = raw.cursor()
+    try:
+        literals = ", ".join("'" + name.replace("'", "''") + "'" for name in asked)
+        cursor.execute(_VOLATILE.format(literals))
+        return sorted(row[0] for row in cursor.fetchall())
     finally:
         cursor.close()

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.databases.column_types import postgres_types, sqlite_column, sqlite_types
-from pytest_agenteval.databases.limits import failed, time_limit, too_many, too_slow, type_of
-from pytest_agenteval.databases.postgres import keep_every_moment, type_names
+from pytest_agenteval.databases.limits import (
+    MAX_BYTES,
+    failed,
+    rows_within,
+    time_limit,
+    too_slow,
+    type_of,
+    within,
+)
+from pytest_agenteval.databases.postgres import keep_every_moment, type_names, volatile_functions
 from pytest_agenteval.databases.select_only import bare, require_one_select
 from pytest_agenteval.databases.sources import DRIVERS, DatabaseSource
+from pytest_agenteval.databases.sql_dangers import called_names
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.table import Column, Table
@@ -39,20 +48,32 @@ class SqlEngine:
     def query(self, sql: str, timeout: float, max_rows: int) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
         require_one_select(sql, self.dialect, self._where)
-        try:
-            with self._transaction(timeout) as connection:
-                return self._run(connection.connection.dbapi_connection, sql, timeout, max_rows)
-        finally:
-            if self._ours and not self._keep:
-                self._engine.dispose()
+
+        def body() -> Table:
+            try:
+                with self._transaction(timeout) as connection:
+                    return self._run(connection.connection.dbapi_connection, sql, timeout, max_rows)
+            finally:
+                if self._ours and not self._keep:
+                    self._engine.dispose()
+
+        # SQLite's engine in memory has another database in every thread
+        return body() if self._inline else within(timeout, self._where, body)
+
+    @property
+    def _inline(self) -> bool:
+        return self.dialect == "sqlite" and not self._ours
 
     def schema(self, timeout: float) -> dict[str, tuple[str, ...]]:
         """Return column names by ``schema.table``, the database's own tables left out."""
         import sqlalchemy
 
-        try:
+        def body() -> dict[str, tuple[str, ...]]:
             with self._transaction(timeout) as connection:
                 return _schema(sqlalchemy.inspect(connection))
+
+        try:
+            return body() if self._inline else within(timeout, self._where, body)
         except sqlalchemy.exc.SQLAlchemyError as error:
             raise failed(self._where, error) from error
 
@@ -68,6 +89,8 @@ class SqlEngine:
         except (sqlalchemy.exc.SQLAlchemyError, OSError) as error:
             raise DatabaseError(f"{failed(self._where, error)}; is it running and may we connect?") from error
         with connection:
+            if self.dialect == "mysql":
+                _begin_reading(connection, timeout)
             if self.dialect == "postgres":
                 connection.exec_driver_sql("SET TRANSACTION READ ONLY")
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(timeout * 1000))}")
@@ -75,9 +98,11 @@ class SqlEngine:
                 yield connection
             finally:
                 _roll_back(connection)
+                if self._ours:
+                    _reset(connection, self.dialect)
 
     def _run(self, raw: Any, sql: str, timeout: float, max_rows: int) -> Table:
-        end = interrupter(raw)
+        end = interrupter(raw) or self._killer(raw)
         self._running.add(end)
         try:
             if self.dialect == "postgres":
@@ -85,10 +110,22 @@ class SqlEngine:
                 # limits the time of each fetch, our interrupt that of all of them
                 limits: dict[str, Any] = {"name": "agenteval", "grace": 2.0}
             else:
-                limits = {}
+                limits = {"end": end}
             return execute(raw, sql, self._where, self.dialect, timeout, max_rows, **limits)
         finally:
             self._running.discard(end)
+
+    def _killer(self, raw: Any) -> Callable[[], Any] | None:
+        """Return what ends a running query of MySQL or MariaDB, by another connection."""
+        if self.dialect != "mysql" or not callable(getattr(raw, "thread_id", None)):
+            return None
+        number = int(raw.thread_id())
+
+        def kill() -> None:
+            with suppress(Exception), self._engine.connect() as other:
+                other.exec_driver_sql(f"KILL QUERY {number}")
+
+        return kill
 
     def interrupt(self) -> None:
         """End what is running, from any thread, where the driver can."""
@@ -209,6 +246,8 @@ def _sqlite_engine(path: Path | None) -> Any:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
         # mode=ro alone lets ATTACH create a file
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        # one value as long as all of a result may be; SQLite looks for an interrupt only between values
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_BYTES // 4)
         return connection
 
     return sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=NullPool)
@@ -240,6 +279,41 @@ def interrupter(connection: Any) -> Callable[[], Any] | None:
     return None
 
 
+def _begin_reading(connection: Any, timeout: float) -> None:
+    """Begin a transaction of MySQL or MariaDB in which nothing can be written, with a limit of time.
+
+    What speaks its protocol without having these (StarRocks, Doris) does without.
+    """
+    import sqlalchemy
+
+    limit = (
+        f"SET SESSION max_statement_time = {timeout:g}"
+        if getattr(connection.dialect, "is_mariadb", False)
+        else f"SET SESSION max_execution_time = {max(1, int(timeout * 1000))}"
+    )
+    for statement in (limit, "START TRANSACTION READ ONLY"):
+        with suppress(sqlalchemy.exc.SQLAlchemyError):
+            connection.exec_driver_sql(statement)
+
+
+def _reset(connection: Any, dialect: str) -> None:
+    """Give up what a query may have left in the session: locks, settings, temporary tables."""
+    if dialect not in ("postgres", "mysql") or connection.closed or connection.invalidated:
+        return
+    raw = connection.connection.dbapi_connection
+    try:
+        cursor = raw.cursor()
+        if dialect == "mysql":
+            cursor.execute("DO RELEASE_ALL_LOCKS()")
+        else:
+            raw.autocommit = True
+            cursor.execute("DISCARD ALL")
+            raw.autocommit = False
+        cursor.close()
+    except Exception:
+        connection.invalidate()  # a server or a driver that has no such thing: the session ends instead
+
+
 def _roll_back(connection: Any) -> None:
     """End the transaction; a connection that cannot even do that is thrown away."""
     import sqlalchemy
@@ -259,38 +333,58 @@ def execute(
     max_rows: int,
     name: str | None = None,
     grace: float = 0.0,
+    end: Callable[[], Any] | None = None,
 ) -> Table:
     """Run ``sql`` as it stands on a DB-API connection, within the limits.
 
     No parameters are passed, so ``%`` and ``:name`` are text. ``name``: a cursor of the server's (Postgres
     drivers). ``grace``: seconds more before we interrupt, where the server keeps the time limit itself.
+    ``end`` interrupts; else what the driver has for it does.
     Raises ``DatabaseError``.
     """
-    with time_limit(timeout + grace, interrupter(raw)) as watch:
+    with time_limit(timeout + grace, end or interrupter(raw)) as watch:
         try:
+            if dialect == "postgres":
+                _require_reading(raw, sql, where)
             cursor = raw.cursor(name=name) if name else raw.cursor()
             try:
                 keep_every_moment(cursor)
                 # a named cursor is "DECLARE ... FOR <sql>": a semicolon would end that
                 cursor.execute(bare(sql, dialect))
-                return read(cursor, cursor.fetchmany(max_rows + 1), sql, where, dialect, max_rows, raw)
+                if cursor.description is None and not name:
+                    raise DatabaseError(f"{where}: the statement returned no rows, not even their names")
+                rows = rows_within(cursor.fetchmany, where, max_rows)
+                table = read(cursor, rows, sql, where, dialect, raw)
+                if watch.fired:
+                    raise too_slow(where, timeout)
+                return table
             finally:
                 cursor.close()
         except DatabaseError:
             raise
         except Exception as error:
             # the errors of DB-API drivers have no common base class
-            if watch.fired or "statement timeout" in str(error):
+            if watch.fired or any(words in str(error) for words in _ENDED):
                 raise too_slow(where, timeout) from error
             raise failed(where, error) from error
 
 
-def read(
-    cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, max_rows: int, raw: Any
-) -> Table:
+def _require_reading(raw: Any, sql: str, where: str) -> None:
+    """Refuse a call of a function that Postgres itself says may change something."""
+    found = volatile_functions(raw, called_names(sql, "postgres"))
+    if found:
+        raise DatabaseError(
+            f"{where}: refused, the statement holds {found[0]}(), which is VOLATILE: it may change "
+            "something; declare a function that only reads STABLE"
+        )
+
+
+_ENDED = ("statement timeout", "max_statement_time exceeded", "maximum statement execution time exceeded")
+"""What servers say where they have ended a query at its limit of time."""
+
+
+def read(cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, raw: Any) -> Table:
     """Return the fetched rows as a table, typed by the driver's description, never by inference over text."""
-    if len(rows) > max_rows:
-        raise too_many(where, max_rows)
     names = [str(entry[0]) for entry in cursor.description]
     values = [[plain_tree(value) for value in column] for column in zip(*rows, strict=True)]
     values = values or [[] for _ in names]

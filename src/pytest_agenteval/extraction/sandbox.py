@@ -29,7 +29,7 @@ class Sandbox:
             _load(self._connection, name, table)
         for option, value in LOCKED.items():
             if option != "lock_configuration":
-                self._connection.execute(f"SET {option} = {value}")
+                self._connection.execute(f"SET {option} = '{value}'")
         self._connection.execute("SET lock_configuration = true")
 
     def types(self, name: str) -> list[tuple[str, str]]:
