@@ -34,7 +34,12 @@ _ALIASES: Mapping[str, str] = {
 def normalize(raw: Any, place: str = "the agent") -> Answer:
     """Return ``raw`` as an ``Answer``. Raises ``AgentFailed`` naming its type and what is allowed."""
     if isinstance(raw, Answer):
-        return _checked(raw, place)
+        try:
+            return _checked(raw, place)
+        except AgentFailed as error:
+            # it is paid for all the same, and counts against the budget
+            error.answer = error.answer or _cost_of(raw)
+            raise
     if isinstance(raw, str):
         return Answer(text=clean_text(raw))
     if isinstance(raw, Mapping) and raw and raw.keys() <= set(_ANSWER) and raw.keys() & _SAYING:
@@ -52,6 +57,13 @@ def normalize(raw: Any, place: str = "the agent") -> Answer:
 
 def _is_scalar(raw: Any) -> bool:
     return isinstance(raw, _SCALARS) or (type(raw).__module__ == "numpy" and not hasattr(raw, "__len__"))
+
+
+def _cost_of(answer: Answer) -> Answer:
+    """Return what an answer of bad types says of its cost."""
+    usage = answer.usage if isinstance(answer.usage, Usage) else None
+    text = clean_text(answer.text) if isinstance(answer.text, str) else ""
+    return Answer(text, usage=usage, cost=_number(answer.cost))
 
 
 def _checked(answer: Answer, place: str) -> Answer:

@@ -100,9 +100,23 @@ def _header(
         info["skipped"] = [{"nodeid": nodeid, "reason": reason} for nodeid, reason in skipped]
     if index.torn:
         info["torn_lines"] = index.torn
+    if superseded := _superseded(index):
+        info["superseded"] = superseded
     if index.foreign:
         info["foreign_lines"] = list(index.foreign)
     return header_of(info, run.get("started_at") or index.first, index.last, rows, len(skipped))
+
+
+def _superseded(index: Index) -> dict[str, dict[str, Any]]:
+    """Return by model what answers have cost that a later rerun replaced."""
+    found: dict[str, dict[str, Any]] = {}
+    for item in index.items.values():
+        for answer in item.superseded():
+            entry = found.setdefault(item.planned.model, {"answers": 0, "tokens": 0, "cost": 0.0})
+            entry["answers"] += 1
+            entry["tokens"] += answer.head["head"].get("tokens") or 0
+            entry["cost"] = round(entry["cost"] + (answer.head["head"].get("cost") or 0.0), 10)
+    return found
 
 
 def header_of(
@@ -115,7 +129,7 @@ def header_of(
         "timestamp": timestamp,
         "started_at": started_at,
         "run": {**run, **({"causes": causes} if causes else {})},
-        **totals(rows, skipped),
+        **totals(rows, skipped, run.get("superseded")),
     }
 
 

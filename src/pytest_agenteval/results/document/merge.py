@@ -102,6 +102,12 @@ def _run(documents: Sequence[Document], skipped: list[dict[str, Any]]) -> dict[s
     info.pop("skipped", None)
     if skipped:
         info["skipped"] = skipped
+    superseded: dict[str, Counter[str]] = {}
+    for document in documents:
+        for model, entry in (document.run.get("superseded") or {}).items():
+            superseded.setdefault(model, Counter()).update(entry)
+    if superseded:
+        info["superseded"] = {model: dict(sums) for model, sums in superseded.items()}
     contexts = {d.run.get("context_hash") for d in documents}
     if len(contexts) > 1:
         info["context_hash"] = None

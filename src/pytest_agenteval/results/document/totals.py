@@ -18,13 +18,17 @@ from pytest_agenteval.results.document.rows import CaseRow, Row, cases_of
 PARTS = ("agent", "extraction", "judge")
 
 
-def totals(rows: Sequence[Row], skipped: int = 0) -> dict[str, Any]:
+Superseded = Mapping[str, Mapping[str, Any]]
+"""By model ``{answers, tokens, cost}`` of answers that were paid for and replaced by a later rerun."""
+
+
+def totals(rows: Sequence[Row], skipped: int = 0, superseded: Superseded | None = None) -> dict[str, Any]:
     """Return ``{cases, summary, by_model, pass_metrics}`` of the attempts; ``skipped`` items have none."""
     cases = cases_of(rows)
     return {
         "cases": case_totals(cases, skipped),
-        "summary": summary(rows, cases),
-        "by_model": by_model(rows, cases),
+        "summary": summary(rows, cases, superseded),
+        "by_model": by_model(rows, cases, superseded),
         "pass_metrics": pass_metrics(cases),
     }
 
@@ -74,9 +78,11 @@ def pass_rate(cases: Iterable[CaseRow]) -> float | None:
     return round(100 * count["passed"] / judged, 1) if judged else None
 
 
-def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
+def summary(
+    rows: Sequence[Row], cases: Sequence[CaseRow], superseded: Superseded | None = None
+) -> dict[str, Any]:
     """Return counts and sums over attempts, in nao's words; ``failed`` leaves errors out."""
-    figures = _figures(rows)
+    figures = _figures(rows, (superseded or {}).values())
     duration = figures["total_duration_ms"]
     return {
         "total": figures["total"],
@@ -98,7 +104,9 @@ def summary(rows: Sequence[Row], cases: Sequence[CaseRow]) -> dict[str, Any]:
     }
 
 
-def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, Any]]:
+def by_model(
+    rows: Sequence[Row], cases: Sequence[CaseRow], superseded: Superseded | None = None
+) -> list[dict[str, Any]]:
     """Return one entry per model, ranked: pass rate of its cases, then cost (unpriced last), then name.
 
     ``pass_rate`` is nao's, 100 x passed / total over attempts; ours stands in ``cases``.
@@ -107,7 +115,8 @@ def by_model(rows: Sequence[Row], cases: Sequence[CaseRow]) -> list[dict[str, An
     for model in dict.fromkeys(row.model for row in rows):
         own = [case for case in cases if case.key[2] == model]
         judged = [case for case in own if case.counts_in_rates]
-        figures = _figures([row for row in rows if row.model == model])
+        replaced = [entry for name, entry in (superseded or {}).items() if name == model]
+        figures = _figures([row for row in rows if row.model == model], replaced)
         spread = statistics.interval([case.counts for case in judged])
         entries.append(
             {
@@ -210,7 +219,9 @@ def _asked_k_times(cases: Sequence[CaseRow]) -> list[CaseRow]:
     return [case for case in cases if case.k == k <= case.decision.judged]
 
 
-def _figures(rows: Sequence[Row]) -> dict[str, Any]:
+def _figures(rows: Sequence[Row], superseded: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Return counts of the attempts, and sums; what was paid for counts, whatever became of the answer."""
+    replaced = list(superseded)
     count = Counter(row.verdict for row in rows)
     tokens = [row.tokens for row in rows if row.tokens is not None]
     costs = [row.cost for row in rows if row.cost is not None]
@@ -223,8 +234,8 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
         "errors": count["error"],
         "review": count["review"],
         "not_run": count["not_run"],
-        "total_tokens": sum(tokens),
-        "total_cost": round(math.fsum(costs), 10),
+        "total_tokens": sum(tokens) + sum(entry["tokens"] for entry in replaced),
+        "total_cost": round(math.fsum([*costs, *(entry["cost"] for entry in replaced)]), 10),
         "unpriced": sum(row.cost is None and bool(row.tokens) for row in rows),
         "total_duration_ms": duration,
         "total_tool_calls": tools,
