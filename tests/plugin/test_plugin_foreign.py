@@ -62,7 +62,7 @@ def test_near_misses_are_one_line(foreign: pytest.Pytester, more: tuple[str, ...
     result.assert_outcomes(passed=1)
     assert [line for line in result.outlines if "agenteval:" in line or "data/" in line] == [
         "agenteval: tests/data/a.yml has 'sql' but asks nothing (prompt, question, say, input): not taken "
-        "for a case, nor are 2 other files; name files of cases in agenteval_files"
+        "for a case (and 2 more like it); name files of cases in agenteval_files"
     ]
 
 

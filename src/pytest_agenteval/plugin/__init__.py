@@ -98,6 +98,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from pytest_agenteval.plugin.planning import plan
 
         plan(session)
+    elif session_state(session.config).left_alone:
+        from pytest_agenteval.plugin.collection import note_elsewhere
+
+        note_elsewhere(session.config)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -116,6 +120,10 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send the controller what a worker has noticed."""
+    if has_cases(session.config):
+        from pytest_agenteval.plugin.prefetch import note_serial
+
+        note_serial(session.config)
     send_notes(session.config)
 
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pytest_agenteval.errors import Problem
 
 
+MOST_SNIFFED = 200
+"""Files outside of ``tests`` that are looked at where no case was found."""
+
+
 def _template(request: pytest.FixtureRequest, **fixtures: Any) -> None:
     from pytest_agenteval.plugin.runtest import run_item
 
@@ -184,11 +188,15 @@ def collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
     from pytest_agenteval.cases.discovery import claim, near_miss
 
     config = parent.config
+    if not config.pluginmanager.hasplugin("python"):  # -p no:python: cases are items of that plugin
+        return None
     rules = claims_of(config, file_path)
     found = claim(file_path, rules, named=parent.session.isinitpath(file_path))
     if found is None:
         if (key := near_miss(file_path, rules)) is not None:
             add_note(config, "near misses", f"{shown_path(file_path, config.rootpath)} has {key!r}")
+        elif rules.speaks and not rules.globs:
+            session_state(config).left_alone.append(file_path)
         return None
     file: CaseFile = CaseFile.from_parent(parent, path=file_path)
     file.claim = found
@@ -228,3 +236,12 @@ def parametrize_models(metafunc: pytest.Metafunc) -> None:
         params.append(pytest.param(model, marks=marks, id=model))
     if models != (None,):
         metafunc.parametrize("agenteval_model", params, indirect=True)
+
+
+def note_elsewhere(config: pytest.Config) -> None:
+    """Name files that look like cases and lie where nobody looks for them, where no case was found."""
+    from pytest_agenteval.cases.discovery import sniff
+
+    for path in session_state(config).left_alone[:MOST_SNIFFED]:
+        if "outputs" not in path.parts and (signs := sniff(path.read_bytes(), speaks=False)):
+            add_note(config, "elsewhere", f"{shown_path(path, config.rootpath)} has {signs}")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_agenteval.plugin.items import LINE_KEY, REPORT_KEY, has_cases, session_state
-from pytest_agenteval.plugin.notes import note_lines, receive_notes
+from pytest_agenteval.plugin.notes import has_note, note_lines, receive_notes
 from pytest_agenteval.plugin.options import given, home_of
 from pytest_agenteval.support import clock
 
@@ -191,6 +191,8 @@ class ControllerPlugin:
         going_on = self.config.getoption("continue_on_collection_errors")
         if self.held_back and not going_on and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and has_note(self.config, "unchanged"):
+            session.exitstatus = pytest.ExitCode.OK
         if self._cases_ran():
             from pytest_agenteval.plugin.session_end import finish_or_tell
 

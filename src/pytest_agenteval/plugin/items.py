@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_agenteval.support.files import shown_path
 
 if TYPE_CHECKING:
     from _pytest.outcomes import Failed
@@ -33,11 +36,12 @@ LINE_KEY = "agenteval_line"
 class SessionState:
     """What this process keeps for the whole session.
 
-    ``home`` is the folder of the project file; ``claims`` says which files are cases; ``notes`` are
-    the lines to say at the end, by kind. ``has_cases``: a case file was found. ``planned`` are the items
-    that are to run. ``pool`` makes overlapping calls; ``calls`` says what became of them once it has ended.
-    ``stderr`` is a copy of the descriptor, taken before pytest captures it. ``signals`` end the run as
-    Ctrl-C does.
+    ``home`` is the folder of the project file; ``claims`` says which files are cases; ``notes`` are the
+    lines to say at the end, by kind. ``left_alone`` are YAML files that were not taken for cases.
+    ``overlapped``: calls did; ``serial_reason`` is the first reason why some could not. ``has_cases``:
+    a case file was found. ``planned`` are the items that are to run. ``pool`` makes overlapping calls;
+    ``calls`` says what became of them once it has ended. ``stderr`` is a copy of the descriptor, taken
+    before pytest captures it. ``signals`` end the run as Ctrl-C does.
     """
 
     run: Run | None = None
@@ -45,6 +49,9 @@ class SessionState:
     home: ProjectFolder | None = None
     claims: ClaimRules | None = None
     notes: dict[str, dict[str, None]] = field(default_factory=dict)
+    left_alone: list[Path] = field(default_factory=list)
+    overlapped: bool = False
+    serial_reason: str | None = None
     has_cases: bool = False
     planned: Sequence[pytest.Item] = ()
     pool: CallPool | None = None
@@ -123,6 +130,23 @@ def _entry(item: Any) -> tuple[Case | None, str | None]:
     cases = getattr(getattr(item, "parent", None), "cases", None)
     known = cases.get(getattr(item, "originalname", item.name)) if isinstance(cases, dict) else None
     return known if isinstance(known, tuple) else (None, None)
+
+
+def fixture_definition(item: pytest.Item, name: str) -> tuple[str, str]:
+    """Return where a fixture is defined (``conftest.py:12``) and its scope;
+    ('', '') where pytest does not say.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = getattr(info, "name2fixturedefs", {}).get(name)
+    if not definitions:
+        return "", ""
+    function = getattr(definitions[-1], "func", None)
+    code = getattr(function, "__code__", None)
+    place = ""
+    if code is not None:
+        root = item.config.rootpath
+        place = f"{shown_path(root / code.co_filename, root)}:{code.co_firstlineno}"
+    return place, str(getattr(definitions[-1], "scope", ""))
 
 
 def our_items(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -18,13 +18,15 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "near misses": (
         "agenteval: {0} but asks nothing (prompt, question, say, input): not taken for a case{1}; "
         "name files of cases in agenteval_files",
-        ", nor are {} other files",
+        " (and {} more like it)",
     ),
     "warnings": ("agenteval: {0}{1}", " (and {} more)"),
+    "unchanged": ("agenteval: {0}{1}", ""),
+    "overlap": ("agenteval: calls did not overlap: {0}{1}", ""),
     "elsewhere": (
         "agenteval: no case was found, but {0}{1}; cases lie below a folder named tests, or are named in "
         "agenteval_files",
-        ", and so do {} other files",
+        " (and {} more like it)",
     ),
 }
 
@@ -32,6 +34,11 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 def add_note(config: pytest.Config, kind: str, text: str) -> None:
     """Keep a note of one ``kind`` for the end of the run; equal ones are kept once."""
     session_state(config).notes.setdefault(kind, {})[text] = None
+
+
+def has_note(config: pytest.Config, kind: str) -> bool:
+    """Return whether there is a note of a kind."""
+    return kind in session_state(config).notes
 
 
 def send_notes(config: pytest.Config) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agenteval.plugin.items import case_of, item_state, rerun_of, session_state
+from pytest_agenteval.plugin.items import case_of, fixture_definition, item_state, rerun_of, session_state
+from pytest_agenteval.plugin.notes import add_note
 from pytest_agenteval.plugin.options import run_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def start_calls(item: pytest.Item, runner: CaseRunner, follow: Callable[[pytest.
     if pool is None:
         return
     ready = [runner] if runner.submitted == 0 else []
+    session = session_state(item.config)
     if not hasattr(item.config, "workerinput"):
         for later in _next_cases(item, pool.window):
             state = item_state(later)
@@ -99,12 +101,34 @@ def start_calls(item: pytest.Item, runner: CaseRunner, follow: Callable[[pytest.
             reason = why_not_early(item, later)
             if reason is not None:
                 _print_reason(item, later, reason)
+                session.serial_reason = session.serial_reason or _in_full(later, reason)
                 continue
             state.early = follow(later)
             ready.append(state.early)
+    elif runner.k == 1 and len(session.planned) > 1:
+        session.serial_reason = (
+            "under xdist only the attempts of one case do; leave out -n, or ask more often"
+        )
+    session.overlapped |= len(ready) > 1 or runner.k > 1
     # every reference of the window before its first call: an agent may write to the database
     for early in [runner for runner in ready if runner.can_be_asked()]:
         early.submit(pool)
+
+
+def _in_full(later: pytest.Item, reason: str) -> str:
+    """Return a reason with the place of the fixture that it names, and what to do."""
+    name = reason.removeprefix("fixture ").partition(" ")[0]
+    if not reason.endswith("is function-scoped"):
+        return reason
+    place, _ = fixture_definition(later, name)
+    return f'fixture {name}{f" ({place})" if place else ""} is made for each case; scope="session" lets them'
+
+
+def note_serial(config: pytest.Config) -> None:
+    """Say at the end why ``--agent-concurrency`` changed nothing, where it did not."""
+    state = session_state(config)
+    if state.serial_reason is not None and not state.overlapped:
+        add_note(config, "overlap", state.serial_reason)
 
 
 def _next_cases(item: pytest.Item, window: int) -> Iterator[pytest.Item]:

@@ -12,6 +12,7 @@ from pytest_agenteval.plugin.items import (
     CaseError,
     CaseFailed,
     case_of,
+    fixture_definition,
     item_state,
     model_of,
     rerun_of,
@@ -20,7 +21,6 @@ from pytest_agenteval.plugin.model_warning import agent_unaware_of_model
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
-from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import fit, one_line
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _run_item(item: pytest.Item, values: dict[str, Any]) -> None:
     runner = early_run(item) or runner_of(item)
     start_calls(item, runner, runner_of)
     result = runner.result()
-    if runner.agent is not None and _definition(item, run.context.settings.fixture)[1] == "function":
+    if runner.agent is not None and fixture_definition(item, run.context.settings.fixture)[1] == "function":
         run.runtime.release(runner.agent)  # its fixture is torn down now; what it entered is left first
     for attempt in result.attempts:
         logs = attempt.answer.logs if attempt.answer is not None else runner.logs.get(attempt.number, "")
@@ -99,8 +99,8 @@ def _fixtures(item: pytest.Item, run: Run, values: dict[str, Any]) -> Fixtures:
     from pytest_agenteval.engine.case_runner import Fixtures
 
     name = run.context.settings.fixture
-    place, _ = _definition(item, name)
-    _, scope = _definition(item, "agenteval_databases")
+    place, _ = fixture_definition(item, name)
+    _, scope = fixture_definition(item, "agenteval_databases")
     isolated = item_state(item).isolated
 
     def renew(urls: Any) -> None:
@@ -114,23 +114,6 @@ def _fixtures(item: pytest.Item, run: Run, values: dict[str, Any]) -> Fixtures:
         databases_cached=scope == "session",
         isolated=renew,
     )
-
-
-def _definition(item: pytest.Item, name: str) -> tuple[str, str]:
-    """Return where a fixture is defined (``conftest.py:12``) and its scope;
-    ('', '') where pytest does not say.
-    """
-    info = getattr(item, "_fixtureinfo", None)
-    definitions = getattr(info, "name2fixturedefs", {}).get(name)
-    if not definitions:
-        return "", ""
-    function = getattr(definitions[-1], "func", None)
-    code = getattr(function, "__code__", None)
-    place = ""
-    if code is not None:
-        root = item.config.rootpath
-        place = f"{shown_path(root / code.co_filename, root)}:{code.co_firstlineno}"
-    return place, str(getattr(definitions[-1], "scope", ""))
 
 
 def isolated_databases(item: pytest.Item) -> dict[str, str]:

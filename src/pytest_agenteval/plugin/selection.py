@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agenteval.plugin.items import case_of, model_of, our_items
+from pytest_agenteval.plugin.notes import add_note
 from pytest_agenteval.plugin.options import given, run_of
 from pytest_agenteval.plugin.planning import write_plan
 
@@ -28,6 +29,8 @@ def choose_items(session: pytest.Session, config: pytest.Config, items: list[pyt
         gone = {id(item): item for item in dropped}
         items[:] = [item for item in items if id(item) not in gone]
         config.hook.pytest_deselected(items=list(gone.values()))
+        if run.context.settings.changed and not items:
+            add_note(config, "unchanged", "nothing has changed since the last results: no case is asked")
     if run.context.settings.run == "explicit" and not _asked_for(session, config):
         _skip_until_asked(session, items)
     if session.testsfailed and not config.getoption("continue_on_collection_errors"):
