@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
-def retyped(tree: Any, tables: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a query (or a branch of a UNION) has no output column that is derived from ``tables``.
+def retyped(tree: Any, tables: Mapping[str, Sequence[str]], columns: Sequence[str] | None = None) -> bool:
+    """Return whether a query (or a branch of a UNION) has an output column that ``tables`` do not give.
 
     ``tree`` is a sqlglot query over ``tables`` (name -> column names) alone. Counting rows of a table
-    derives from it; literals, VALUES and what is computed from them alone do not. Raises
+    derives from it; literals, VALUES and what is computed from them alone do not. ``columns``: only these
+    count, where the output has any of them (a label beside the values may be typed). Raises
     ``SqlglotError`` for what cannot be resolved.
     """
     from sqlglot import exp
@@ -22,7 +23,31 @@ def retyped(tree: Any, tables: Mapping[str, Sequence[str]]) -> bool:
     scope = build_scope(qualify(tree.copy(), schema=schema, dialect="duckdb", **options))
     if scope is None:  # a bare PIVOT has no select list: it is made of the rows it reads
         return tree.find(exp.Table) is None
-    return any(not any(_outputs(branch)) for branch in _branches(scope))
+    branches = [_outputs(branch) for branch in _branches(scope)]
+    if any(not any(outputs) for outputs in branches):
+        return True
+    # a label may be typed in one branch of a UNION; numbers are looked at once more when they came out
+    derived = [any(column) for column in zip(*branches, strict=False)]
+    names = [str(name).lower() for name in getattr(scope.expression, "named_selects", [])]
+    wanted = {name.lower() for name in columns or ()} & set(names)
+    if not wanted or len(names) != len(derived):
+        return not all(derived)
+    return not all(is_derived for is_derived, name in zip(derived, names, strict=True) if name in wanted)
+
+
+def typed_numbers(tree: Any) -> set[float]:
+    """Return the numbers that are written where a query makes its values: not in conditions and limits."""
+    from sqlglot import exp
+
+    found: set[float] = set()
+    conditions = (exp.Where, exp.Having, exp.Limit, exp.Offset, exp.Order, exp.Join, exp.Group)
+    for literal in tree.find_all(exp.Literal):
+        if not literal.is_string and literal.find_ancestor(*conditions, exp.Select) is not None:
+            inside = literal.find_ancestor(*conditions, exp.Select)
+            if isinstance(inside, exp.Select):
+                sign = -1.0 if isinstance(literal.parent, exp.Neg) else 1.0
+                found.add(sign * float(literal.name))
+    return found
 
 
 def _branches(scope: Any) -> Iterator[Any]:

@@ -87,7 +87,7 @@ def by_query(
             if not isinstance(sql, str):
                 raise _Refused('"sql" must be a text or null')
             try:
-                return sandbox.query(sql, _seconds_left(limits), limits.max_rows), sql
+                return sandbox.query(sql, _seconds_left(limits), limits.max_rows, expected), sql
             except DatabaseError as error:
                 raise _Refused(str(error)) from error
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from pytest_agenteval.databases.duckdb_engine import LOCKED, run
-from pytest_agenteval.databases.limits import decimal_type, type_of
+from pytest_agenteval.databases.limits import decimal_type, type_of, within
 from pytest_agenteval.databases.select_only import require_one_select_duckdb, uncoloured
+from pytest_agenteval.databases.sql_dangers import disagreement
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.extraction.executed_queries import Query
-from pytest_agenteval.extraction.lineage import retyped
+from pytest_agenteval.extraction.lineage import retyped, typed_numbers
 from pytest_agenteval.table import Table
 
 WHERE = "the extraction query"
@@ -37,27 +40,77 @@ class Sandbox:
         rows = self._connection.execute(f"DESCRIBE {quoted(name)}").fetchall()
         return [(row[0], row[1]) for row in rows]
 
-    def query(self, sql: str, timeout: float, max_rows: int) -> Table:
-        """Run one SELECT over the tables. Raises ``DatabaseError`` saying which guard refused it."""
-        require_one_select_duckdb(sql, WHERE)
-        self._require_own_tables(sql)
-        return run(self._connection.cursor(), sql, WHERE, timeout, max_rows)
+    def query(self, sql: str, timeout: float, max_rows: int, columns: Sequence[str] | None = None) -> Table:
+        """Run one SELECT over the tables; ``columns`` of its output are compared (``None``: all).
 
-    def _require_own_tables(self, sql: str) -> None:
+        Raises ``DatabaseError`` saying which guard refused it.
+        """
+        require_one_select_duckdb(sql, WHERE)
+        typed = self._require_own_tables(sql, columns)
+        table = within(timeout, WHERE, lambda: self._read(self._connection, sql, timeout, max_rows))
+        if typed and (kept := _numbers_of(table) & typed):
+            self._require_moving(sql, timeout, max_rows, kept)
+        return table
+
+    def _read(self, connection: Any, sql: str, timeout: float, max_rows: int) -> Table:
+        cursor = connection.cursor()
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            return run(cursor, sql, WHERE, timeout, max_rows)
+        finally:
+            cursor.close()
+
+    def _require_moving(self, sql: str, timeout: float, max_rows: int, kept: set[float]) -> None:
+        """Refuse a number typed into the query that comes out whatever the tables hold.
+
+        ``total * 0 + 42`` reads a column and is typed all the same: with other numbers in the tables it
+        would be another one.
+        """
+        import duckdb
+
+        with duckdb.connect(":memory:") as other:
+            for name in self.tables:
+                _load(other, name, self.tables[name])
+                moved = [
+                    f"({quoted(own)} * 3 + 7)::DOUBLE AS {quoted(own)}" if _is_number(kind) else quoted(own)
+                    for own, kind in self.types(name)
+                ]
+                own = quoted(name)
+                other.execute(f"CREATE OR REPLACE TABLE {own} AS SELECT {', '.join(moved)} FROM {own}")
+            other.execute("SET enable_external_access = false")
+            try:
+                table = within(timeout, WHERE, lambda: self._read(other, sql, timeout, max_rows))
+            except DatabaseError:
+                return  # with other numbers it does not even run
+        if still := sorted(kept & _numbers_of(table)):
+            raise DatabaseError(
+                f"{WHERE}: refused, {still[0]:g} is typed into the query and comes out whatever the tables "
+                f"hold (a retyped answer); select it from {', '.join(self.tables)}"
+            )
+
+    def _require_own_tables(self, sql: str, columns: Sequence[str] | None) -> set[float]:
+        """Refuse what reads other tables, writes, or is typed. Returns the numbers typed into it."""
         import sqlglot
+        from sqlglot import exp
         from sqlglot.errors import SqlglotError
 
         known = {name: [column for column, _ in self.types(name)] for name in self.tables}
         try:
+            unclear = disagreement(sql, "duckdb")
+            if unclear is not None:
+                raise DatabaseError(f"{WHERE}: refused, it {unclear}")
             tree = sqlglot.parse_one(sql, read="duckdb")
+            writing = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.DDL, exp.Command, exp.Into)
+            if writing is not None and not isinstance(writing, exp.Query):
+                raise DatabaseError(f"{WHERE}: refused, it holds {writing.key.upper()}; it may only read")
             foreign = foreign_sources(tree, self.tables)
             if foreign:
                 raise DatabaseError(
                     f"{WHERE}: refused, it reads {', '.join(foreign)}; only these tables may be read: "
                     f"{', '.join(self.tables)}"
                 )
-            typed = retyped(tree, known)
-        except SqlglotError as error:
+            typed = retyped(tree, known, columns)
+        except (SqlglotError, RecursionError) as error:
             raise DatabaseError(
                 f"{WHERE}: refused, what it reads cannot be told: {uncoloured(error)}"
             ) from error
@@ -66,6 +119,7 @@ class Sandbox:
                 f"{WHERE}: refused, its values are literals (a retyped answer); select them from "
                 f"{', '.join(self.tables)}"
             )
+        return typed_numbers(tree)
 
     def close(self) -> None:
         """Drop everything."""
@@ -76,6 +130,20 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _numbers_of(table: Table) -> set[float]:
+    """Return every finite number in a table."""
+    return {
+        float(value)
+        for index in range(len(table.columns))
+        for value in table.column(index)
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
+def _is_number(kind: str) -> bool:
+    return re.match(r"DECIMAL|U?(?:TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE", kind) is not None
 
 
 def quoted(name: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -58,11 +61,28 @@ def _override(value: Mapping[str, Any]) -> Override:
 
 def write_override(results: Path, row: Row, override: Override | None) -> None:
     """Keep (or with ``None`` take back) a person's verdict on ``row``."""
+    place = overrides_path(results)
+    with _held(place):
+        _write(results, place, row, override)
+
+
+@contextlib.contextmanager
+def _held(place: Path) -> Iterator[None]:
+    """Hold the file for this thread of this process alone: two tabs may click at once."""
+    lock = place.with_name(f".{place.name}.lock")
+    descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(results: Path, place: Path, row: Row, override: Override | None) -> None:
     known = read_overrides(results)
     known.pop(row_id(row), None)
     if override is not None:
         known[row_id(row)] = override
-    place = overrides_path(results)
     values = {
         key: {"verdict": o.verdict, "note": o.note, "label": o.label, "at": o.at} for key, o in known.items()
     }
