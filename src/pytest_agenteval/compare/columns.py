@@ -198,8 +198,9 @@ class _Finder:
             return
         chosen = None
         same = self.engine.expected.row_count == self.engine.actual.row_count
-        if len(actual_indexes) >= len(expected_indexes) and (same or self.engine.options.duplicates == "set"):
-            chosen, self.ambiguous = self._assign(expected_indexes, actual_indexes)
+        if same or self.engine.options.duplicates == "set":
+            if len(actual_indexes) >= len(expected_indexes):
+                chosen, self.ambiguous = self._assign(expected_indexes, actual_indexes)
             if chosen is None and not self.ambiguous:
                 chosen = self._in_part(expected_indexes, actual_indexes)
         crossed = self._crossed(chosen or [])
@@ -216,7 +217,7 @@ class _Finder:
         if sum(map(len, candidates.values())) > MOST_MEASURED:
             return None
         some = [e for e in expected_indexes if any(self.engine.agreement(e, a) == 1 for a in candidates[e])]
-        if not some or len(some) == len(expected_indexes):
+        if not some or len(some) == len(expected_indexes) or len(some) > len(actual_indexes):
             return None
         return self._assign(some, actual_indexes)[0]
 

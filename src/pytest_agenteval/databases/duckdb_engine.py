@@ -249,10 +249,12 @@ def _with_arrow(
 
 def _column(pyarrow: Any, kind: Any, start: list[Any], rest: list[Any]) -> Any:
     """Return one Arrow array; a list where DuckDB has dates that Python has no value for."""
+    from pyarrow import compute
+
     later = pyarrow.chunked_array(rest, type=kind)
     try:
         if pyarrow.types.is_temporal(kind) and len(later):
-            extremes = pyarrow.compute.min_max(later)
+            extremes = compute.min_max(later)
             (extremes["min"].as_py(), extremes["max"].as_py())
         return pyarrow.chunked_array([pyarrow.array(start, type=kind), *rest], type=kind)
     except (OverflowError, ValueError, pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):

@@ -61,6 +61,7 @@ def _steady(kind: Any) -> bool:
 def within_python(data: Any) -> bool:
     """Return whether every date, time or timestamp of a column is one that Python has, to the microsecond."""
     import pyarrow
+    import pyarrow.compute as compute
     import pyarrow.types as arrow
 
     kind = data.type
@@ -79,7 +80,7 @@ def within_python(data: Any) -> bool:
         lowest, highest = 0, 86_400 * PER_SECOND[kind.unit] - 1
     else:
         return False
-    ends = pyarrow.compute.min_max(data.cast(width)).as_py()
+    ends = compute.min_max(data.cast(width)).as_py()
     return ends["min"] is None or (lowest <= ends["min"] and ends["max"] <= highest)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.columns import ColumnMap, affinity, best_pairs
+from pytest_agenteval.compare.diagnosis.column_context import MOMENTS
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed
 from pytest_agenteval.compare.diagnosis.diagnose import diagnose, diagnose_form
 from pytest_agenteval.compare.engine import ComparisonEngine
@@ -32,7 +33,6 @@ MOST_SCORED = 400
 VAGUE = ("values_differ", "rows_differ", "rows_scrambled", "duplicate_counts", "type", "date_format")
 FORM = ("extra_column", "pivoted", "transposed", "missing_column", "ambiguous_columns")
 """Words about which columns there are: no pairing of columns is needed to say them."""
-MOMENTS = ("date", "timestamp", "instant")
 _DATE_LIKE = re.compile(
     r"\d{1,4}\s?[-/. ]\s?(\d{1,2}|[A-Za-z]{3,9})([-/. ,]\s?\d{1,4})?|[A-Za-z]{3,9} \d{1,4}.*|\d{8}"
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
+from pytest_agenteval.compare.diagnosis.column_context import MOMENTS, ColumnContext
 from pytest_agenteval.compare.diagnosis.context import unreadable
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
@@ -16,8 +16,6 @@ from pytest_agenteval.compare.values.numbers import NO, as_float, shortest
 from pytest_agenteval.support.scalars import NULL_WORDS, is_nan, is_null, plain
 from pytest_agenteval.support.text import counted, cut, escape_line
 from pytest_agenteval.support.text import show_value as text_of
-
-MOMENTS = ("date", "timestamp", "instant")
 
 
 def changed(context: ColumnContext, position: int, undo: Callable[[Cell], Cell]) -> bool:
@@ -273,16 +271,17 @@ def null_instead_of_value(context: ColumnContext, position: int) -> Diagnosis | 
 def list_order(context: ColumnContext, position: int) -> Diagnosis | None:
     """Return the elements of lists (or of a joined text) in another order."""
 
-    def undo(cell: Cell) -> Cell:
+    def undo(cell: Cell, sort: bool = True) -> Cell:
         key, numbers = cell
-        if isinstance(key, tuple) and len(key) == 2 and key[0] == "list":
+        if isinstance(key, tuple) and len(key) == 2 and key[0] == "list" and sort:
             return ("list", tuple(sorted(key[1], key=repr))), tuple(sorted(numbers))
         if isinstance(key, str) and key != NUMBER:
             parts = [part.strip() for part in re.split(r"[,;|]", key)]
-            return (tuple(sorted(parts)), ()) if len(parts) > 1 else cell
+            return (tuple(sorted(parts) if sort else parts), ()) if len(parts) > 1 else cell
         return cell
 
-    if not changed(context, position, undo):
+    # another separator in the same order is no other order
+    if not changed(context, position, undo) or changed(context, position, lambda cell: undo(cell, False)):
         return None
     return found(
         context, position, "list_order", f"`{context.name(position)}`: the same elements in another order"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from pytest_agenteval.compare.diagnosis.column_context import MOMENTS
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed, number_of
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.numbers import NO, Number, NumberRule
@@ -31,7 +32,8 @@ def wrong_grain(context: DiagnosisContext[Any]) -> Diagnosis | None:
         return None
     missing = [e for e in context.columns.missing if not context.engine.kind(e).tolerant]
     added = [a for a in context.columns.extra if _groups(context, a)]
-    if not missing and not added:
+    times = [i for i in range(len(context.pairs)) if context.kind(i).name in MOMENTS]
+    if not missing and not added and not times:
         return None
     # where one side holds all rows of the other, rows are missing or extra, whatever their sum is
     if not missing and not (len(context.unmatched_expected) and len(context.unmatched_actual)):
@@ -45,6 +47,7 @@ def wrong_grain(context: DiagnosisContext[Any]) -> Diagnosis | None:
             more = [context.actual.columns[i].name for i in added]
             parts = [f"no {listed(names)}"] if names else []
             parts += [f"grouped by {listed(more)} as well"] if more else []
+            parts = parts or [f"other steps of {listed(context.name(i) for i in times)}"]
             text = (
                 f"{counted(context.actual_rows, 'row')} where {context.expected_rows:,} are expected, but "
                 f"`{context.name(position)}` sums to {_shown(total)} in both: "
