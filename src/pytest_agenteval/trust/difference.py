@@ -166,6 +166,11 @@ def _lines(one: Shape, two: Shape, *, ordered: bool) -> list[SqlDifference]:
     lines += _joins(one, two)
     lines += _grain(one, two)
     lines += _outputs(one, two)
+    if sorted(one.unions) != sorted(two.unions):
+        text = f"{', '.join(two.unions) or 'no UNION'}, not {', '.join(one.unions) or 'alone'}"
+        lines.append(
+            SqlDifference("DISTINCT" if len(one.unions) == len(two.unions) else "table", "", "", text)
+        )
     lines += _conditions(one.having, two.having, "having", "HAVING ")
     if not any(line.kind == "DISTINCT" for line in lines):
         lines += _distinct(one, two)

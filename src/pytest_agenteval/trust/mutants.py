@@ -384,8 +384,11 @@ class _Maker:
             yield self._made("NULL", node, f"without {self._text(node)}", _first_argument)
         top = self._top()
         if len(getattr(top, "selects", [])) > 1:
+            named = {column.name.lower() for column in self.tree.find_all(exp.Column) if not column.table}
             for projection in top.selects:
                 inner = projection.unalias()
+                if projection.alias.lower() in named:
+                    continue  # ORDER BY or HAVING needs it
                 if not isinstance(inner, exp.Column | exp.Star):
                     text = f"without the column {self._text(inner)}"
                     yield self._made("output", projection, text, _dropped)

@@ -44,6 +44,7 @@ class Shape:
         outputs: (fingerprint, text) of each output.
         distinct: whether repeated rows are dropped.
         limit: the number of rows kept (``None``: all).
+        unions: UNION, UNION ALL, EXCEPT and others, in order.
         order: (fingerprint, text) of each outermost sort key.
     """
 
@@ -57,6 +58,7 @@ class Shape:
     outputs: list[tuple[str, str]] = field(default_factory=list)
     distinct: bool = False
     limit: int | None = None
+    unions: list[str] = field(default_factory=list)
     order: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -208,6 +210,9 @@ class _ShapeReader:
     def _select(self, scope: Scope) -> None:
         select = scope.expression
         if isinstance(select, exp.SetOperation):
+            if not isinstance(select, exp.Except):  # told of as absent rows
+                word = type(select).__name__.upper()
+                self.shape.unions.append(word if select.args.get("distinct") else f"{word} ALL")
             if isinstance(select, exp.Except):
                 right = self.reader.by_node.get(id(select.expression.unnest()))
                 base = {
