@@ -26,6 +26,10 @@ NAO_KINDS: tuple[NaoKind, ...] = get_args(NaoKind)
 
 DEFAULT_TIMEOUT = 300.0
 """Seconds that an attempt may take."""
+LONGEST_TIMEOUT = 1_000_000
+"""Seconds (more than 11 days) that timers of the system still take, several of them added up."""
+MOST_ATTEMPTS = 10_000
+"""Attempts that a case may have."""
 DEFAULT_SQL_TOOLS = ("execute_sql",)
 """Tools whose calls are queries."""
 DEFAULT_SQL_TIMEOUT = 60.0

@@ -5,6 +5,7 @@ Nothing here imports YAML before the bytes of a file look like a case's.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +76,7 @@ def claim(path: Path, rules: ClaimRules, *, named: bool = False) -> FileClaim | 
     unreadable file.
     """
     root = rules.root
-    if path.suffix not in SUFFIXES or "outputs" in _folders(path, root):
+    if path.suffix.lower() not in SUFFIXES or "outputs" in _folders(path, root):
         return None
     if path.name.startswith("dataset.") and path.parent.parent.name == "datasets":
         return FileClaim("dataset", named) if named or _DATASET_CASES.search(path.read_bytes()) else None
@@ -87,13 +88,20 @@ def claim(path: Path, rules: ClaimRules, *, named: bool = False) -> FileClaim | 
 
 
 def _claim_by_content(path: Path, rules: ClaimRules) -> FileClaim | None:
-    data = path.read_bytes()
+    data = _as_utf8(path.read_bytes())
     if rules.whole is not None and path.is_relative_to(rules.whole):
         if _is_another_programs(data):
             return None
         return FileClaim("cases", True, _why(f"in a {rules.program} project every YAML file below tests is"))
     signs = sniff(data, speaks=rules.speaks)
     return FileClaim("cases", False, _why(f"it has {signs}"), rules.speaks) if signs else None
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """Return the bytes of a UTF-16 file as UTF-8: what it holds decides, its encoding is an error later."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace").encode()
+    return data
 
 
 def _why(reason: str) -> str:
@@ -152,7 +160,8 @@ def find(paths: Iterable[Path], rules: ClaimRules) -> list[tuple[Path, FileClaim
     found: dict[Path, FileClaim] = {}
     for path in paths:
         for entry in sorted(visible_files(path)) if path.is_dir() else [path]:
-            if entry.suffix in SUFFIXES:
+            # neither a dangling link, as editors make to lock a file, nor a pipe
+            if entry.suffix.lower() in SUFFIXES and (entry == path or entry.is_file()):
                 reason = claim(entry, rules, named=entry == path)
                 if reason is not None:
                     found.setdefault(entry, reason)
@@ -163,7 +172,7 @@ def near_miss(path: Path, rules: ClaimRules) -> str | None:
     """Return the key by which a file looks like a case that asks nothing;
     only in a project that does not mention this plugin.
     """
-    if rules.globs or rules.speaks or path.suffix not in SUFFIXES:
+    if rules.globs or rules.speaks or path.suffix.lower() not in SUFFIXES or not path.is_file():
         return None
     inside = _folders(path, rules.root)
     if "outputs" in inside or "tests" not in (*inside, rules.root.name):

@@ -138,12 +138,15 @@ def boolean(reader: Reader, node: Node, key: str) -> bool | None:
     return None
 
 
-def whole(low: int) -> Read:
-    """Return a reader of whole numbers from ``low`` on."""
+def whole(low: int, high: int | None = None) -> Read:
+    """Return a reader of whole numbers from ``low`` on, up to ``high``."""
 
     def read(reader: Reader, node: Node, key: str) -> int | None:
         if node.id == "scalar" and node.tag.endswith(":int") and not surprise(node):
             value = reader.scalar(node)
+            if high is not None and value > high:
+                reader.error(node, f"{key}: expected at most {high:,}, found {found(node)}")
+                return None
             if value >= low:
                 return int(value)
         reader.error(node, f"{key}: expected a whole number, {low} or more, found {found(node)}")
@@ -152,13 +155,16 @@ def whole(low: int) -> Read:
     return read
 
 
-def amount(above: bool = False) -> Read:
-    """Return a reader of numbers from 0 on (``above``: greater than 0)."""
+def amount(above: bool = False, high: float = math.inf) -> Read:
+    """Return a reader of numbers from 0 on (``above``: greater than 0), up to ``high``."""
 
     def read(reader: Reader, node: Node, key: str) -> float | None:
         value = reader.scalar(node) if node.id == "scalar" and not surprise(node) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = float(value)
+            if high < number < math.inf:
+                reader.error(node, f"{key}: expected at most {high:,} seconds, found {found(node)}")
+                return None
             if math.isfinite(number) and (number > 0 or (number == 0 and not above)):
                 return number
         allowed = "a number above 0" if above else "a number, 0 or more"

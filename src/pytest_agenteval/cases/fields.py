@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_agenteval.cases import field_readers as values
 from pytest_agenteval.cases.field_readers import Read
+from pytest_agenteval.types import LONGEST_TIMEOUT, MOST_ATTEMPTS
 
 Schema = Mapping[str, Any]
 
@@ -140,13 +141,13 @@ KEYS: tuple[CaseKey, ...] = (
     CaseKey("comparison", "options of the comparison", {"$ref": "#/$defs/comparison"}),
     CaseKey("outcome", "what should happen", {"enum": list(OUTCOMES)}, values.one_of(*OUTCOMES)),
     CaseKey("models", "run only with these models", MODELS, values.models),
-    CaseKey("k", "attempts", {"type": "integer", "minimum": 1}, values.whole(1)),
+    CaseKey("k", "attempts", {"type": "integer", "minimum": 1}, values.whole(1, MOST_ATTEMPTS)),
     CaseKey("pass", "how many of the attempts must pass", PASS, values.pass_rule, "pass_rule"),
     CaseKey(
         "timeout",
         "seconds an attempt may take",
         {"type": "number", "exclusiveMinimum": 0},
-        values.amount(above=True),
+        values.amount(above=True, high=LONGEST_TIMEOUT),
     ),
     CaseKey("budget", "what one attempt may use", BUDGET, values.budget),
     CaseKey("as", "who asks", {"anyOf": [NAME, {"type": "object"}]}, values.caller, "caller"),

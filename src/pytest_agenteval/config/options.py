@@ -20,7 +20,9 @@ from pytest_agenteval.types import (
     DEFAULT_SQL_TIMEOUT,
     DEFAULT_SQL_TOOLS,
     DEFAULT_TIMEOUT,
+    LONGEST_TIMEOUT,
     MODEL,
+    MOST_ATTEMPTS,
     NAO_KINDS,
 )
 
@@ -78,10 +80,12 @@ class Option(NamedTuple):
         return f"AGENTEVAL_{self.attribute.upper()}"
 
 
-def _whole(low: int) -> Callable[[str], int]:
+def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"[+-]?\d+", text.strip()) or int(text) < low:
             raise ValueError(f"a whole number, {low} or more")
+        if high is not None and int(text) > high:
+            raise ValueError(f"a whole number, at most {high:,}")
         return int(text)
 
     return read
@@ -99,6 +103,13 @@ def _amount(low: float, high: float = math.inf) -> Callable[[str], float]:
         return value
 
     return read
+
+
+def _seconds(text: str) -> float:
+    value = _amount(0.001)(text)
+    if value > LONGEST_TIMEOUT:
+        raise ValueError(f"a number, at most {LONGEST_TIMEOUT:,.0f}")
+    return value
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
@@ -210,10 +221,16 @@ OPTIONS: tuple[Option, ...] = (
         "WHEN",
         bare="always",
     ),
-    Option("k", None, "attempts per case and model", _whole(1), "N", project_key="test.k", toml="int"),
     Option(
-        "timeout", DEFAULT_TIMEOUT, "seconds an attempt may take", _amount(0.001), "SECONDS", toml="float"
+        "k",
+        None,
+        "attempts per case and model",
+        _whole(1, MOST_ATTEMPTS),
+        "N",
+        project_key="test.k",
+        toml="int",
     ),
+    Option("timeout", DEFAULT_TIMEOUT, "seconds an attempt may take", _seconds, "SECONDS", toml="float"),
     Option(
         "concurrency",
         1,

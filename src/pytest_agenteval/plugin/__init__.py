@@ -60,7 +60,7 @@ def agenteval_isolated_databases(request: pytest.FixtureRequest) -> Any:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Claim files of cases."""
-    if file_path.suffix not in (".yml", ".yaml"):
+    if file_path.suffix.lower() not in (".yml", ".yaml"):
         return None
     from pytest_agenteval.plugin.collection import collect_file
 

@@ -74,7 +74,7 @@ class ControllerPlugin:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """End like Ctrl-C at SIGTERM and SIGHUP, as soon as a worker has found cases."""
-        if any(".yml::" in nodeid or ".yaml::" in nodeid for nodeid in ids):
+        if any(nodeid.partition("::")[0].lower().endswith((".yml", ".yaml")) for nodeid in ids):
             from pytest_agenteval.plugin.planning import take_signals
 
             take_signals(self.config)
@@ -136,7 +136,7 @@ class ControllerPlugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Notice a broken case file; under xdist it must end the run as it does without."""
-        if report.failed and report.nodeid.endswith((".yml", ".yaml")):
+        if report.failed and report.nodeid.lower().endswith((".yml", ".yaml")):
             self.held_back = True
 
     @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_agenteval.plugin.items import case_of, model_of, our_items, session_state
 from pytest_agenteval.plugin.options import run_of
+from pytest_agenteval.types import LONGEST_TIMEOUT
 
 if TYPE_CHECKING:
     from pytest_agenteval.engine.run import Run
@@ -39,7 +40,7 @@ def _limit(item: pytest.Item, run: Run) -> None:
         return
     k, _ = run.context.choices.attempts_of(case)
     seconds = k * run.context.choices.timeout_of(case) + run.context.settings.sql_timeout + SPARE_SECONDS
-    item.add_marker(pytest.mark.timeout(seconds))
+    item.add_marker(pytest.mark.timeout(min(seconds, LONGEST_TIMEOUT)))
 
 
 def begin(config: pytest.Config) -> Run:

@@ -28,6 +28,8 @@ from pytest_agenteval.types import Answer, Findings
 LARGE = 32 * 1024**2
 """Bytes above which a foreign file is indexed, with one entry in memory."""
 
+ENDING = 64
+"""Bytes in which a results file of ours ends."""
 SCALARS_END = b',"asked":'
 WANTED = "needed is the results file of a run, results_*.json in tests/outputs"
 TOTALS = {"cases", "summary", "by_model", "pass_metrics"}
@@ -195,8 +197,9 @@ def _head(line: bytes) -> bytes:
 
 def _ends_whole(place: Path) -> bool:
     with open(place, "rb") as file:
-        file.seek(-5, 2)
-        return file.read() == b"\n]\n}\n"
+        file.seek(max(file.seek(0, 2) - ENDING, 0))
+        # git may have written CRLF, an editor taken the last newline or added one
+        return file.read().replace(b"\r", b"").rstrip().endswith(b"\n]\n}")
 
 
 def _our_entries(place: Path) -> Iterator[dict[str, Any]]:
