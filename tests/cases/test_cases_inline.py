@@ -199,3 +199,33 @@ def test_what_is_wrong_with_expected_rows(load: Load, tmp_path: Path, expected: 
     (tmp_path / "tests" / "e.csv").write_text("a\n1\n")
 
     assert [p.text for p in load(f"prompt: x\nexpected: {expected}\n").errors] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "values"),
+    [
+        ("t\n2024-01-01 10:00:00+02\n", "TIMESTAMPTZ", ["2024-01-01T10:00:00+02:00"]),
+        ("t\n2024-01-01 10:00:00+0530\n", "TIMESTAMPTZ", ["2024-01-01T10:00:00+05:30"]),
+        ("t\n2024-01-01 10:00:00 UTC\n", "TIMESTAMPTZ", ["2024-01-01T10:00:00+00:00"]),
+        ("t\n2024-01-01T10:00:00z\n", "TIMESTAMPTZ", ["2024-01-01T10:00:00+00:00"]),
+        ("t\n2024-01-01 10:00:00\ninfinity\n", "TIMESTAMP", ["2024-01-01T10:00:00", "infinity"]),
+        ("t\n2024-01-01\n-Infinity\n", "DATE", ["2024-01-01", "-infinity"]),
+        ("t\n1.5\nNaN\n", "DOUBLE", ["1.5", "nan"]),
+        ("t\n1\ninf\n-Infinity\n", "DOUBLE", ["1.0", "inf", "-inf"]),
+        ("t\nnan\n", "VARCHAR", ["nan"]),
+        ("t\ninfinity\n", "VARCHAR", ["infinity"]),
+    ],
+)
+def test_csv_values_as_databases_export_them(
+    load: Load, tmp_path: Path, text: str, kind: str, values: list[str]
+) -> None:
+    (tmp_path / "tests").mkdir(exist_ok=True)
+    (tmp_path / "tests" / "e.csv").write_text(text)
+    found = table(load, "{file: e.csv}")
+    shown = [v.isoformat() if hasattr(v, "isoformat") else str(v) for v in found.column(0)]
+    assert (found.types, shown) == ([kind], values)
+
+
+def test_declared_dates_may_be_infinite(load: Load) -> None:
+    found = table(load, "{rows: [{d: infinity, t: '-infinity'}], types: {d: DATE, t: TIMESTAMPTZ}}")
+    assert list(found.rows()) == [("infinity", "-infinity")]

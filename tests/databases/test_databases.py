@@ -14,8 +14,7 @@ import pytest
 import sqlalchemy
 import sqlglot
 
-from pytest_agenteval.databases import Databases, sources
-from pytest_agenteval.databases import sqlalchemy_engine as alchemy
+from pytest_agenteval.databases import Databases, drivers, sources
 from pytest_agenteval.databases.limits import decimal_type, type_of
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.redaction import url_without_secrets
@@ -100,9 +99,22 @@ def test_passwords_are_not_shown(url: str, shown: str):
     [
         ("snowflake://u:geheim@acc/db", 'no driver for snowflake .*; pip install "snowflake-sqlalchemy"'),
         (
-            "mysql+pymysql://u@h/db",
-            "No module named 'pymysql'.*; pip install \"PyMySQL\"",
+            "mysql+mysqlconnector://u@h/db",
+            'no driver for mysql .*; pip install "mysql-connector-python", or write mysql:// in place of '
+            'mysql[+]mysqlconnector:// and pip install "PyMySQL"$',
         ),
+        (
+            "postgresql+psycopg2://u@h/db",
+            'pip install "psycopg2-binary", or write postgresql:// in place of postgresql[+]psycopg2:// and '
+            r'pip install "psycopg\[binary\]"$',
+        ),
+        (
+            "postgresql+asyncpg://u:geheim@h/db",
+            "asyncpg works with asyncio alone, references are run without: write postgresql:// and "
+            r'pip install "psycopg\[binary\]"$',
+        ),
+        ("oracle+oracledb_async://u@h/db", 'write oracle:// and pip install "oracledb"$'),
+        ("redshift+redshift_connector://u@h/db", 'pip install "sqlalchemy-redshift redshift-connector"$'),
         ("bigquery://project", 'no driver for bigquery .*; pip install "sqlalchemy-bigquery"'),
         ("cobol://h/db", "no driver for cobol .*; install the SQLAlchemy dialect for cobol"),
         ("mysql://u:geheim@h:notaport/db", r": the URL cannot be read: (ValueError|ArgumentError)$"),
@@ -116,9 +128,27 @@ def test_a_missing_driver_is_named(tmp_path: Path, url: str, text: str):
 
 
 def test_postgres_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(alchemy.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(DatabaseError, match=r"neither psycopg nor psycopg2 is .*; pip install \"psycopg\["):
+    monkeypatch.setattr(drivers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(DatabaseError, match=r"none of psycopg, psycopg2 is .*; pip install \"psycopg\["):
         opened(tmp_path, {"x": "postgres://h/db"}).get().query("SELECT 1")
+    with pytest.raises(DatabaseError, match=r"none of MySQLdb, pymysql, .*; pip install \"PyMySQL\"$"):
+        opened(tmp_path, {"x": "mysql://h/db"}).get().query("SELECT 1")
+
+
+def test_the_driver_that_is_there_is_chosen(monkeypatch: pytest.MonkeyPatch):
+    there = {"pymysql", "psycopg2"}
+
+    def find(name: str) -> Any:
+        if name == "mysql.connector":
+            raise ModuleNotFoundError(name)
+        return name if name in there else None
+
+    monkeypatch.setattr(drivers.importlib.util, "find_spec", find)
+    chosen = [drivers.chosen_driver(name) for name in ("mysql", "mariadb", "postgresql", "snowflake", "a+b")]
+    assert chosen == ["mysql+pymysql", "mariadb+pymysql", "postgresql+psycopg2", "snowflake", "a+b"]
+    there.remove("pymysql")
+    with pytest.raises(ImportError, match=r"none of MySQLdb, pymysql, mysql\.connector is installed"):
+        drivers.chosen_driver("mysql")
 
 
 def test_dialects(tmp_path: Path):

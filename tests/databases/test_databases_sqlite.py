@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import sqlite3
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from pytest_agenteval.compare import compare
 from pytest_agenteval.databases import Databases
 from pytest_agenteval.databases.column_types import sqlite_column, sqlite_types
 from pytest_agenteval.errors import DatabaseError
+from pytest_agenteval.table import Table
 
 
 @pytest.fixture
@@ -51,10 +53,10 @@ def test_types_survive(databases: Databases):
         "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "BOOLEAN", "VARCHAR", "BLOB", None, None, "BIGINT", None
     ]  # fmt: skip
     rows = list(table.rows())
-    first_at, second_at = datetime.datetime(2024, 1, 1, 10), datetime.datetime(2024, 1, 2, 11, 30, 0, 500000)
-    assert rows[0][:6] == (1, 10.5, datetime.date(2024, 1, 1), first_at, True, "00123")
+    first_at, second_at = datetime(2024, 1, 1, 10), datetime(2024, 1, 2, 11, 30, 0, 500000)
+    assert rows[0][:6] == (1, 10.5, date(2024, 1, 1), first_at, True, "00123")
     assert rows[0][6:] == (b"\x01", "x", 21.0, 1, "100%s :name")
-    assert rows[1][:6] == (2, 7, datetime.date(2024, 1, 2), second_at, False, "00124")
+    assert rows[1][:6] == (2, 7, date(2024, 1, 2), second_at, False, "00124")
     assert rows[1][6:9] == (None, 5, 14)
     assert rows[2][1:9] == (None,) * 8
 
@@ -84,7 +86,7 @@ def test_a_type_is_only_given_to_values_that_have_it(declared, values, kind, kep
 def test_timestamps_with_a_zone():
     kind, values = sqlite_column("TIMESTAMP", ["2024-01-01 10:00:00+02:00", None])
     assert kind == "TIMESTAMP WITH TIME ZONE"
-    assert values[0].utcoffset() == datetime.timedelta(hours=2)
+    assert values[0].utcoffset() == timedelta(hours=2)
 
 
 def test_types_that_cannot_be_asked_are_unknown():
@@ -185,3 +187,35 @@ def test_memory_and_connections(tmp_path: Path, shop: Path):
         assert found.get("memory").query("SELECT 1 AS x").column(0) == [1]
     assert raw.execute("SELECT a FROM own").fetchall() == [(7,)]
     raw.close()
+
+
+def test_text_that_is_no_utf_8_and_dates_of_expressions(tmp_path: Path):
+    with sqlite3.connect(tmp_path / "odd.db") as connection:
+        connection.executescript(
+            "create table p(id int, name text, day date, at timestamp);"
+            "insert into p values (1, cast(x'4d61726961204ac3' as text), '2024-01-03', "
+            "'2024-01-03 10:00:00');"
+            "insert into p values (2, 'Ana', '2024-01-02', '2024-01-02 10:00:00');"
+        )
+    found = Databases({"lite": "sqlite:///odd.db"}, folder=tmp_path / "run", root=tmp_path)
+    with found:
+        query = found.get().query
+        assert query("SELECT name FROM p ORDER BY id").column(0) == ["Maria J\ufffd", "Ana"]
+        both = query("SELECT max(day) AS a, max(at) AS b, date(at) AS c, datetime(day) AS d FROM p")
+        assert both.types == ["DATE", "TIMESTAMP", "DATE", "TIMESTAMP"]
+        assert list(both.rows()) == [(date(2024, 1, 3), datetime(2024, 1, 3, 10), date(2024, 1, 3),
+                                      datetime(2024, 1, 3))]  # fmt: skip
+        texts = query("SELECT strftime('%Y-%m', day) AS m, max(name) AS n, NULL AS z, max(id) AS i FROM p")
+        assert texts.types == [None, None, None, None]
+        # an answer in any form equals both, the column and what is made of it
+        answer = Table.from_records([{"d": "2024-01-03T00:00:00"}])
+        for sql in ("SELECT max(day) AS d FROM p", "SELECT day AS d FROM p WHERE id = 1"):
+            assert compare(query(sql), answer).matched
+    own = sqlite3.connect(tmp_path / "odd.db")
+    with Databases({"own": own}, folder=tmp_path / "given", root=tmp_path) as given:
+        assert given.get().query("SELECT name FROM p ORDER BY id").column(0)[0] == "Maria J\ufffd"
+    assert own.text_factory is str
+    own.text_factory = bytes
+    with Databases({"own": own}, folder=tmp_path / "given", root=tmp_path) as given:
+        assert given.get().query("SELECT name FROM p WHERE id = 2").column(0) == [b"Ana"]
+    own.close()

@@ -23,7 +23,9 @@ _INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)")
 _DECIMAL = re.compile(r"[+-]?(0|[1-9]\d*)\.\d+")
 _FLOAT = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?[eE][+-]?\d+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|z| UTC|[+-]\d\d(:?\d\d)?)?")
+_ENDLESS = re.compile(r"[+-]?infinity", re.IGNORECASE)
+_NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INTEGERS = (
     "TINYINT", "SMALLINT", "INTEGER", "INT", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
     "UBIGINT", "UHUGEINT", "INT2", "INT4", "INT8", "INT64", "LONG",
@@ -290,13 +292,15 @@ def _csv_kinds(given: list[str]) -> list[tuple[str, Callable[[str], Any]]]:
         return (
             [(f"DECIMAL({whole + scale},{scale})", Decimal)] if whole + scale <= 38 else [("DOUBLE", float)]
         )
-    if all_match(_INTEGER, _DECIMAL, _FLOAT):
-        return [("DOUBLE", float)]
-    if all_match(_DATE):
-        return [("DATE", date.fromisoformat)]
-    if all_match(_DATE, _TIMESTAMP):
-        zoned = any(datetime_zone(text) for text in given)
-        return [("TIMESTAMPTZ" if zoned else "TIMESTAMP", datetime.fromisoformat)]
+    # words that a column of numbers or of dates may hold beside them, and none of which is one alone
+    if not all_match(_NO_NUMBER):
+        if all_match(_INTEGER, _DECIMAL, _FLOAT, _NO_NUMBER):
+            return [("DOUBLE", float)]
+        if all_match(_DATE, _ENDLESS):
+            return [("DATE", _date)]
+        if all_match(_DATE, _TIMESTAMP, _ENDLESS):
+            zoned = any(datetime_zone(text) for text in given)
+            return [("TIMESTAMPTZ" if zoned else "TIMESTAMP", _moment)]
     if all(text.lower() in ("true", "false") for text in given):
         return [("BOOLEAN", lambda text: text.lower() == "true")]
     return []
@@ -304,7 +308,19 @@ def _csv_kinds(given: list[str]) -> list[tuple[str, Callable[[str], Any]]]:
 
 def datetime_zone(text: str) -> bool:
     """Return whether an ISO timestamp names an offset."""
-    return text.endswith("Z") or bool(re.search(r"[+-]\d\d:?\d\d$", text[10:]))
+    return bool(re.search(r"(Z|z| UTC|[+-]\d\d(:?\d\d)?)$", text[10:]))
+
+
+def _date(text: str) -> date | str:
+    """Return a date; infinity, which Python does not have, as its text."""
+    return text.lower() if _ENDLESS.fullmatch(text) else date.fromisoformat(text)
+
+
+def _moment(text: str) -> datetime | str:
+    """Return a timestamp with the offset as written; infinity as its text."""
+    if _ENDLESS.fullmatch(text):
+        return text.lower()
+    return datetime.fromisoformat(text.upper().replace(" UTC", "Z"))
 
 
 def _declared(reader: Reader, cell: Cell, kind: str, column: str) -> Any:
@@ -335,11 +351,11 @@ def _parse(base: str, text: str, cell: Cell) -> Any:
     if base in ("BOOLEAN", "BOOL"):
         return _boolean(text)
     if base == "DATE":
-        return date.fromisoformat(text)
+        return _date(text)
     if base == "TIME":
         return time.fromisoformat(text)
     if base in _TIMES:
-        return datetime.fromisoformat(text)
+        return _moment(text)
     return cell.text if base in _TEXTS else cell.value
 
 

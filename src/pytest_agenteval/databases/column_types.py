@@ -25,13 +25,19 @@ def sqlite_types(connection: Any, sql: str, width: int) -> list[str | None]:
         cursor.execute(f"DROP VIEW IF EXISTS temp.{_PROBE}")
         cursor.execute(f"CREATE TEMP VIEW {_PROBE} AS {sql}")
         try:
-            types = [row[2] or None for row in cursor.execute(f"PRAGMA temp.table_info({_PROBE})")]
+            found = cursor.execute(f"PRAGMA temp.table_info({_PROBE})")
+            types = [_declared(row[2]) for row in found]
         finally:
             cursor.execute(f"DROP VIEW IF EXISTS temp.{_PROBE}")
     except sqlite3.Error:
         # types are a help for the comparison, not a need: without them the values decide
         return nothing
     return types if len(types) == width else nothing
+
+
+def _declared(kind: Any) -> str | None:
+    """The declared type; a connection of the user may give its texts as bytes."""
+    return (kind.decode() if isinstance(kind, bytes) else str(kind)) or None
 
 
 def sqlite_column(declared: str | None, values: list[Any]) -> tuple[str | None, list[Any]]:
@@ -44,7 +50,18 @@ def sqlite_column(declared: str | None, values: list[Any]) -> tuple[str | None, 
     for pattern, convert in _CONVERSIONS:
         if re.search(pattern, word):
             return convert(values)
-    return None, values
+    return (None, values) if declared else _expression(values)
+
+
+def _expression(values: list[Any]) -> tuple[str | None, list[Any]]:
+    """A column of no declared type: dates and timestamps in ISO form are what ``max(day)`` gives of one."""
+    given = [value for value in values if value is not None]
+    if not given or not all(isinstance(value, str) for value in given):
+        return None, values
+    kind, parsed = _dates(values)
+    if kind is None and all(re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?", value) for value in given):
+        kind, parsed = _timestamps(values)
+    return kind, parsed
 
 
 def _integers(values: list[Any]) -> tuple[str | None, list[Any]]:

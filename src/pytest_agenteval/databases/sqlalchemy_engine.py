@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.databases.column_types import postgres_types, sqlite_column, sqlite_types
+from pytest_agenteval.databases.drivers import asynchronous, chosen_driver, driver_advice
 from pytest_agenteval.databases.limits import (
     MAX_BYTES,
     failed,
@@ -21,7 +21,7 @@ from pytest_agenteval.databases.limits import (
 )
 from pytest_agenteval.databases.postgres import keep_every_moment, type_names, volatile_functions
 from pytest_agenteval.databases.select_only import bare, require_one_select
-from pytest_agenteval.databases.sources import DRIVERS, DatabaseSource
+from pytest_agenteval.databases.sources import DatabaseSource
 from pytest_agenteval.databases.sql_dangers import called_names
 from pytest_agenteval.errors import DatabaseError
 from pytest_agenteval.support.scalars import plain_tree
@@ -220,14 +220,17 @@ def open_source(source: DatabaseSource, path: Path | None, *, keep: bool) -> Sql
         if source.kind == "sqlite":
             return SqlEngine(_sqlite_engine(path), source, keep=keep)
         url = sqlalchemy.make_url(str(source.url))
-        if url.drivername == "postgresql":
-            url = url.set(drivername=_postgres_driver())
+        instead = asynchronous(url.drivername)
+        if instead is not None:
+            raise DatabaseError(f"{source.where}: {instead}")
+        url = url.set(drivername=chosen_driver(url.drivername))
         return SqlEngine(sqlalchemy.create_engine(url, **_server_options(url)), source)
     except (sqlalchemy.exc.NoSuchModuleError, ImportError) as error:
-        backend = str(source.url).partition(":")[0].partition("+")[0]
-        package = DRIVERS.get(backend)
-        hint = f'pip install "{package}"' if package else f"install the SQLAlchemy dialect for {backend}"
-        raise DatabaseError(f"{source.where}: no driver for {backend} ({error}); {hint}") from error
+        name = str(source.url).partition(":")[0]
+        backend = name.partition("+")[0]
+        raise DatabaseError(
+            f"{source.where}: no driver for {backend} ({error}); {driver_advice(name)}"
+        ) from error
     except (sqlalchemy.exc.ArgumentError, ValueError) as error:
         raise DatabaseError(f"{source.where}: the URL cannot be read: {type(error).__name__}") from error
 
@@ -251,14 +254,6 @@ def _sqlite_engine(path: Path | None) -> Any:
         return connection
 
     return sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=NullPool)
-
-
-def _postgres_driver() -> str:
-    """Return psycopg, else psycopg2, whatever SQLAlchemy's version would choose."""
-    found = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), None)
-    if found is None:
-        raise ImportError("neither psycopg nor psycopg2 is installed")
-    return f"postgresql+{found}"
 
 
 def _server_options(url: Any) -> dict[str, Any]:
@@ -342,7 +337,7 @@ def execute(
     ``end`` interrupts; else what the driver has for it does.
     Raises ``DatabaseError``.
     """
-    with time_limit(timeout + grace, end or interrupter(raw)) as watch:
+    with readable_text(raw), time_limit(timeout + grace, end or interrupter(raw)) as watch:
         try:
             if dialect == "postgres":
                 _require_reading(raw, sql, where)
@@ -381,6 +376,22 @@ def _require_reading(raw: Any, sql: str, where: str) -> None:
 
 _ENDED = ("statement timeout", "max_statement_time exceeded", "maximum statement execution time exceeded")
 """What servers say where they have ended a query at its limit of time."""
+
+
+@contextmanager
+def readable_text(raw: Any) -> Iterator[None]:
+    """Have sqlite3 give text that is not UTF-8 with U+FFFD for what cannot be read, where it would fail.
+
+    A text_factory of the user's stays; ours is taken back.
+    """
+    if getattr(raw, "text_factory", None) is not str:
+        yield
+        return
+    raw.text_factory = lambda data: data.decode("utf-8", "replace")
+    try:
+        yield
+    finally:
+        raw.text_factory = str
 
 
 def read(cursor: Any, rows: Sequence[Any], sql: str, where: str, dialect: str, raw: Any) -> Table:

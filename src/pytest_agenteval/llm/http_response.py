@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_agenteval.errors import AgentFailed
 from pytest_agenteval.support import clock
+from pytest_agenteval.support.json_codec import loads_exact
 from pytest_agenteval.support.text import cut_line
 from pytest_agenteval.types import Answer, HttpAttempt
 
@@ -50,9 +51,12 @@ class HttpResponse:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """Return the body's JSON value. Raises ``AgentFailed`` that says what came instead."""
+        """Return the body's JSON value, numbers with all their digits.
+
+        Raises ``AgentFailed`` that says what came instead.
+        """
         try:
-            return json.loads(self.body)
+            return loads_exact(self.body)
         except ValueError:
             raise self.failed(self._not_json()) from None
 

@@ -66,7 +66,7 @@ class Redactor:
         text = "" if value is None else str(value)
         if SECRET_NAME.search(name) and not _TRIVIAL.fullmatch(text):
             self.add(text)
-        if "://" in text:
+        if "://" in text or name == "url":
             self._extend(form for part in _url_secrets(text) for form in _forms(part))
         elif _looks_secret(name, text.strip()):
             self.add(text)

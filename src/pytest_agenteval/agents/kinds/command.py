@@ -19,7 +19,7 @@ from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
 from pytest_agenteval.agents.runtime.program_guard import ProgramGuard
 from pytest_agenteval.errors import AgentFailed, AgentTimeout, SettingsError
 from pytest_agenteval.support import clock
-from pytest_agenteval.support.json_codec import decode
+from pytest_agenteval.support.json_codec import decode, loads_exact
 from pytest_agenteval.support.redaction import Redactor
 from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.types import Answer, Task
@@ -165,7 +165,7 @@ class CommandAgent:
                 f"{self._shown} printed nothing; expected one JSON value on stdout{self._tail(stderr)}"
             )
         try:
-            form = decode(json.loads(stdout))
+            form = decode(loads_exact(stdout))
         except (ValueError, RecursionError) as error:
             shown = self.redactor.text(stdout.strip()[:200])
             raise AgentFailed(
