@@ -123,6 +123,9 @@ class TripleSteps:
     def on_attempt(self, attempt: Attempt) -> None:
         pass
 
+    def explained(self, attempt: Attempt, evidence: Any) -> Attempt:
+        return attempt
+
     def schema(self) -> dict[str, Any]:
         return {}
 
