@@ -144,6 +144,7 @@ def addresses(jaffle_results: Path) -> dict[str, str]:
         f"/runs/{run}": "Performance by Model",
         f"/runs/{run}?show=failures&sort=-cost&q=revenue": "Pass / Fail by Test and Model",
         f"/runs/{run}/attempts/{failed}": "rounded to whole numbers",
+        f"/runs/{run}/attempts/{failed}/models": "2 models side by side",
         f"/runs/{OLD}?show=flaky": "flaky",
         f"/runs/{OLD}/attempts/{number_of(jaffle_results, 'latest_order')}": "Error in stage agent",
         f"/compare?old={OLD}&new={run}": "Regressions",

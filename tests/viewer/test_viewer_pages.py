@@ -22,6 +22,8 @@ from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document.document import Document, write_document
 from pytest_agenteval.results.document.load import header_of_file, read_document
 from pytest_agenteval.results.document.streaming import CHUNK, index_foreign
+from pytest_agenteval.results.journal.journal import Journal
+from pytest_agenteval.results.journal.run_folder import RunFolder
 from pytest_agenteval.viewer.library import Library, ReadFile
 from pytest_agenteval.viewer.server import bind
 
@@ -120,9 +122,8 @@ def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
     outputs = root / "tests" / "outputs"
     (folder,) = (path for path in outputs.iterdir() if path.is_dir())
     planned = [json.loads(line) for line in (folder / "planned-0.jsonl").read_text().splitlines()]
-    begun = {"kind": "started", "nodeid": planned[-1]["nodeid"], "rerun": 0, "at": planned[-1]["at"]}
-    with open(folder / "main.jsonl", "a") as journal:
-        journal.write(json.dumps(begun) + "\n")
+    with Journal(RunFolder.open(folder), "main") as journal:
+        journal.started(planned[-1]["nodeid"])
     with site_of(outputs, root, bind(0)) as site:
         dead = site.ask(f"/runs/{folder.name}")[2]
         assert "the process ended before this attempt had an answer" in dead
@@ -130,7 +131,7 @@ def test_a_run_in_progress(jaffle: Path, tmp_path: Path) -> None:
         assert "This run did not finish; these are its journals. <code>pytest --agent-resume</code>" in dead
         assert "data-refresh" not in dead
         session = json.loads((folder / "session.json").read_text())
-        (folder / "session.json").write_text(json.dumps({**session, "pid": os.getpid()}))
+        (folder / "session.json").write_text(json.dumps({**session, "pid": os.getpid(), "birth": None}))
         assert "in progress" in site.ask("/")[2]
         text = site.ask(f"/runs/{folder.name}")[2]
         assert re.search(r"This run is in progress: \d+ of \d+ cases so far", text)

@@ -37,7 +37,15 @@ from pytest_agenteval.results.document.overrides import (
 from pytest_agenteval.results.document.rows import Row
 from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.viewer.library import Library, ListedRun, ReadFile, unreadable
-from pytest_agenteval.viewer.pages import PAGE, comparing, history_of, run_lines, trends
+from pytest_agenteval.viewer.pages import (
+    PAGE,
+    comparing,
+    equal_attempts,
+    history_of,
+    run_lines,
+    side_by_side,
+    trends,
+)
 from pytest_agenteval.viewer.security import Access, Guard, read_form
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "theme.js": "text/javascript"}
@@ -99,6 +107,7 @@ def make_app(folder: Path, root: Path, access: Access) -> Guard:
         ("/runs/{run}/report.html", report_file),
         ("/runs/{run}/attempts/{number:int}", attempt_page),
         ("/runs/{run}/attempts/{number:int}/attempt.json", attempt_file),
+        ("/runs/{run}/attempts/{number:int}/models", models_page),
         ("/compare", compare_page),
         ("/history", history_page),
         ("/static/{name}", static_file),
@@ -238,6 +247,7 @@ def attempt_page(viewer: Viewer, request: Request) -> Response:
         previous=before,
         next=after,
         overridden=overridden,
+        equal=equal_attempts(document, number),
         labels=LABELS,
         saved=_shown_place(viewer, request.query_params.get("saved")),
         cases=_cases_shown(viewer, row),
@@ -266,6 +276,20 @@ def _attempt(viewer: Viewer, request: Request) -> tuple[ListedRun, Document, int
     if not 1 <= number <= len(document.rows):
         raise HTTPException(404, f"{listed.id} has {len(document.rows):,} attempts, and no number {number}.")
     return listed, document, number, document.rows[number - 1]
+
+
+def models_page(viewer: Viewer, request: Request) -> Response:
+    """Return the models' answers to the case of an attempt, side by side."""
+    listed, document, number, row = _attempt(viewer, request)
+    return viewer.page(
+        "models.html",
+        columns=side_by_side(document, number, ROWS // 10),
+        row=row,
+        number=number,
+        links=ServerLinks(listed.id),
+        listed=listed,
+        refresh=0,
+    )
 
 
 def attempt_file(viewer: Viewer, request: Request) -> Response:
@@ -334,19 +358,22 @@ def static_file(viewer: Viewer, request: Request) -> Response:
 
 def override(viewer: Viewer, request: Request, form: Mapping[str, str]) -> Response:
     """Keep, or take back, a person's verdict."""
-    listed, _, number, row = _attempt(viewer, request)
+    listed, document, number, row = _attempt(viewer, request)
     verdict, label = form.get("verdict", ""), form.get("label") or None
     if verdict not in ("passed", "failed", "none"):
         raise HTTPException(400, "A verdict is passed or failed; choose one.")
     if label is not None and label not in LABELS:
         raise HTTPException(400, f"A label is one of: {', '.join(LABELS)}.")
-    if verdict == "none":
-        write_override(listed.path, row, None)
-    else:
+    rows = [row]
+    if form.get("all"):
+        rows += [document.rows[other - 1] for other in equal_attempts(document, number)]
+    kept = None
+    if verdict != "none":
         now = datetime.now(UTC).isoformat(timespec="seconds")
         note = form.get("note", "").strip()[:2000]
         kept = Override("passed" if verdict == "passed" else "failed", note, label, now)
-        write_override(listed.path, row, kept)
+    for one in rows:
+        write_override(listed.path, one, kept)
     return RedirectResponse(ServerLinks(listed.id).attempt(number), 303)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pytest_agenteval.errors import ResultsError
+from pytest_agenteval.reports.html.attempt_view import AttemptView, attempt_view
 from pytest_agenteval.reports.html.charts import trend
 from pytest_agenteval.reports.html.environment import moment_text
 from pytest_agenteval.reports.html.filters import CaseLine, case_lines
@@ -23,6 +24,9 @@ from pytest_agenteval.viewer.library import Library, ListedRun, ReadFile, unread
 
 TREND = 60
 """Runs in a trend line, the newest."""
+
+FULL = 0.9
+"""Share of the largest run's cases from which a run counts as one of the whole suite."""
 
 PAGE = 50
 """Runs on a page of the list."""
@@ -61,6 +65,12 @@ class RunLine:
         return known_cost(summary) if summary else None
 
     @property
+    def size(self) -> float:
+        """Its cases for each model."""
+        total = ((self.header or {}).get("cases") or {}).get("total") or 0
+        return float(total) / max(len(self.models), 1)
+
+    @property
     def text(self) -> str:
         """What a search looks through."""
         return " ".join([self.listed.id, str(self.run.get("label") or ""), *self.models]).casefold()
@@ -83,11 +93,24 @@ def run_lines(library: Library, wait: float = 0.5) -> list[RunLine]:
     return lines
 
 
+def full_runs(lines: Sequence[RunLine]) -> list[RunLine]:
+    """Return the runs that can stand on one line, oldest first: whole runs of the same models.
+
+    Parts of a suite (``-k``, ``--lf``, one folder) and other models have rates of their own. A run is full
+    with nine tenths of the cases for each model that the largest one has; the models are those of the
+    newest full run.
+    """
+    done = [line for line in lines if line.header is not None and not line.listed.unfinished]
+    most = max((line.size for line in done), default=0.0)
+    full = [line for line in done if 0 < FULL * most <= line.size]
+    same = [line for line in full if set(line.models) == set(full[0].models)]
+    return same[:TREND][::-1]
+
+
 def trends(lines: Sequence[RunLine]) -> list[tuple[str, str, Markup]]:
-    """Return (what, newest value, line) of pass rate and cost over the runs, oldest first."""
-    done = [line for line in reversed(lines) if line.header is not None and not line.listed.unfinished][
-        -TREND:
-    ]
+    """Return (what, newest value, line) of pass rate and cost over the full runs, oldest first."""
+    done = full_runs(lines)
+    dates = [moment_text((line.header or {}).get("timestamp"))[:10] for line in done]
     found = []
     for name, values, kind, top, shown in (
         ("Pass rate", [line.rate for line in done], "rate", 100.0, rate_text),
@@ -97,9 +120,10 @@ def trends(lines: Sequence[RunLine]) -> list[tuple[str, str, Markup]]:
         known = [value for value in values if value is not None]
         if len(known) < 2:
             continue
-        words = f"{name} over {len(done)} runs: {shown(known[0])} first, {shown(known[-1])} last"
+        words = f"{name} over {len(done)} full runs: {shown(known[0])} first, {shown(known[-1])} last"
         scale = ("100 %" if top else shown(max(known)), "0")
-        line = trend(values, labels, words, top=top, kind=kind, scale=scale)
+        ends = dates[0], dates[-1]
+        line = trend(values, labels, words, top=top, kind=kind, scale=scale, dates=ends)
         found.append((name, shown(known[-1]), line))
     return found
 
@@ -173,6 +197,35 @@ def _links_of(run_id: str, document: Document) -> dict[Any, str]:
     links = ServerLinks(run_id)
     lines = case_lines(document.rows, document.cases)
     return {line.case.key: links.attempt(line.deciding) for line in lines}
+
+
+def equal_attempts(document: Document, number: int) -> list[int]:
+    """Return the other attempts (from 1) of the case and model of ``number`` that gave the same answer."""
+    row = document.rows[number - 1]
+    others = [n for n, other in enumerate(document.rows, 1) if other.key == row.key and n != number]
+    same = _answered(document, number) if others else None
+    return [other for other in others if same is not None and _answered(document, other) == same]
+
+
+def _answered(document: Document, number: int) -> tuple[Any, ...] | None:
+    """Return what an attempt said and handed over; ``None``: nothing."""
+    details = document.entry(number - 1).get("details") or {}
+    table = details.get("actual_table") or {}
+    said = details.get("response_text"), table.get("sha256"), details.get("actual_data")
+    return None if said == (None, None, None) else said
+
+
+def side_by_side(document: Document, number: int, rows: int) -> list[tuple[CaseLine, AttemptView]]:
+    """Return each model's answer to the case of ``number``: its line, and the attempt that decides it."""
+    key = document.rows[number - 1].key[:2]
+    lines = [line for line in case_lines(document.rows, document.cases) if line.case.key[:2] == key]
+    found = []
+    for line in lines:
+        entry = document.entry(line.deciding - 1)
+        row = document.rows[line.deciding - 1]
+        view = attempt_view(line.deciding, row, entry, rows=rows, sql_tools=document.sql_tools)
+        found.append((line, view))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-WIDTH, HEIGHT, EDGE, LEFT = 560, 96, 8, 42
+WIDTH, HEIGHT, EDGE, LEFT = 560, 96, 8, 52
+FOOT = 14
+"""Height below a line for its dates."""
 
 
 def bar(rate: float | None, ends: Sequence[float] | None = None) -> Markup:
@@ -35,11 +37,12 @@ def trend(
     top: float | None = None,
     kind: str = "rate",
     scale: tuple[str, str] = ("100 %", "0"),
+    dates: tuple[str, str] | None = None,
 ) -> Markup:
     """Return a line over runs, oldest first; gaps where a value is unknown. ``labels`` are shown on hover.
 
     ``top`` fixes the upper end of the scale (100 for rates); else it is the largest value. ``scale``:
-    what stands at its upper and lower end.
+    what stands at its upper and lower end; ``dates``: those of the first and the last run.
     """
     known = [value for value in values if value is not None]
     if len(known) < 2:
@@ -63,9 +66,20 @@ def trend(
     rules = rule.format(LEFT, WIDTH - EDGE, EDGE) + rule.format(LEFT, WIDTH - EDGE, HEIGHT - EDGE)
     for word, height in zip(scale, (EDGE + 3, HEIGHT - EDGE + 3), strict=True):
         rules += Markup('<text x="{}" y="{}" aria-hidden="true">{}</text>').format(LEFT - 6, height, word)
+    height = HEIGHT
+    if dates is not None:
+        height += FOOT
+        rules += _dates(dates)
     return Markup(
         '<svg class="trend trend-{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>'
-    ).format(kind, WIDTH, HEIGHT, title, rules, lines, dots)
+    ).format(kind, WIDTH, height, title, rules, lines, dots)
+
+
+def _dates(dates: tuple[str, str]) -> Markup:
+    """Return the first and the last date below a line."""
+    place = Markup('<text x="{}" y="{}" class="{}" aria-hidden="true">{}</text>')
+    left = place.format(LEFT, HEIGHT + FOOT - 4, "first-date", dates[0])
+    return left + place.format(WIDTH - EDGE, HEIGHT + FOOT - 4, "last-date", dates[1])
 
 
 def _pieces(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:

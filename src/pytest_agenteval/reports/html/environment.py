@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -34,9 +35,11 @@ def make_environment() -> Environment:
         rate=rate_text,
         percent=percent_text,
         sql=lru_cache(maxsize=5000)(markup.sql_markup),  # attempts repeat statements
+        sql_difference=lru_cache(maxsize=500)(markup.sql_difference),
         markdown=markup.markdown_markup,
         json=markup.json_text,
         ticks=markup.ticks_markup,
+        shell=shlex.quote,
         counted=counted,
         moment=moment_text,
         bar=charts.bar,

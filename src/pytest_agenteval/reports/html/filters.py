@@ -158,6 +158,8 @@ def chosen(lines: Sequence[CaseLine], query: PageQuery) -> list[CaseLine]:
     ]
     if query.show == "different" and not query.sort:  # the models of a test side by side
         found.sort(key=lambda line: line.case.key)
+    elif not query.sort:  # what a person came for; otherwise in the order of the run
+        found.sort(key=lambda line: (line.case.xfailed, FIRST[line.case.verdict]))
     if query.sort:
         found.sort(key=_KEYS[query.sort.removeprefix("-")], reverse=query.sort.startswith("-"))
     return found
@@ -165,6 +167,9 @@ def chosen(lines: Sequence[CaseLine], query: PageQuery) -> list[CaseLine]:
 
 STATUS_ORDER = {"error": 0, "failed": 1, "review": 2, "running": 3, "not_run": 4, "passed": 5}
 """Verdicts as a column of statuses is sorted: what asks for a person first."""
+
+FIRST = {"failed": 0, "error": 1, "review": 2, "running": 3, "not_run": 4, "passed": 5}
+"""Verdicts in the order in which a page shows them unless it is asked for another."""
 
 _KEYS: Mapping[str, Callable[[CaseLine], Any]] = {
     "name": lambda line: line.case.key[1].casefold(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from difflib import SequenceMatcher
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -81,7 +82,10 @@ def formatted_sql(sql: str) -> str:
 
 def sql_markup(sql: str) -> Markup:
     """Return a statement formatted, its keywords, texts, numbers and comments marked."""
-    text = escape_text(formatted_sql(sql))
+    return _highlighted(escape_text(formatted_sql(sql)))
+
+
+def _highlighted(text: str) -> Markup:
     keywords = frozenset(_KEYWORDS.split())
     parts: list[Markup] = []
     at = 0
@@ -91,6 +95,29 @@ def sql_markup(sql: str) -> Markup:
         at = hit.end()
     parts.append(escape(text[at:]))
     return Markup("").join(parts)
+
+
+def sql_difference(reference: str, agent: str) -> list[tuple[str, Markup]]:
+    """Return the formatted lines of two statements as ``(state, line)``: ``same``, ``gone``, ``new``.
+
+    ``gone`` are lines of the reference alone, ``new`` those of the agent alone; [] where none differs.
+    """
+    sides = [formatted_sql(sql).splitlines() for sql in (reference, agent)]
+    if sides[0] == sides[1]:
+        return []
+    found: list[tuple[str, Markup]] = []
+    matcher = SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    for tag, first, last, start, end in matcher.get_opcodes():
+        if tag == "equal":
+            found += [("same", _line(line)) for line in sides[0][first:last]]
+            continue
+        found += [("gone", _line(line)) for line in sides[0][first:last]]
+        found += [("new", _line(line)) for line in sides[1][start:end]]
+    return found
+
+
+def _line(line: str) -> Markup:
+    return _highlighted(escape_text(line))
 
 
 def _marked(kind: str, text: str, keywords: frozenset[str]) -> Markup:

@@ -198,8 +198,9 @@ def _aside(cases: dict[str, Any], live: bool) -> list[FigureCard]:
 
 
 def _share(cases: dict[str, Any], key: str) -> str:
-    judged = cases["passed"] + cases["failed"]
-    return f"of {judged:,} judged" if judged and key == "passed" else ""
+    # the pass rate's own denominator: a second one beside it would only raise questions
+    judged = cases["passed"] + cases["failed"] + cases["errors"]
+    return f"of {judged:,}" if judged and key == "passed" else ""
 
 
 def _parts(summary: dict[str, Any]) -> str:
