@@ -49,7 +49,10 @@ MODEL = re.compile(r"[^\s:,]+:\S+")
 class Usage:
     """Tokens of one or more model calls; ``None`` is unknown, never 0.
 
-    ``input`` includes ``cache_read`` and ``cache_write``, ``output`` includes ``reasoning``.
+    ``input`` includes ``cache_read`` and ``cache_write``, ``output`` includes ``reasoning``. ``model``
+    (``provider:model``, or the name alone) is the one that was called, where it may be another than the
+    task's: its price counts. ``first_token_ms`` is the time until the first piece of a streamed answer.
+    ``parts`` is filled by adding usages of several models; each part has its own price.
     """
 
     input: int | None = None
@@ -58,6 +61,9 @@ class Usage:
     cache_write: int | None = None
     reasoning: int | None = None
     total: int | None = None
+    model: str | None = None
+    first_token_ms: float | None = None
+    parts: tuple[Usage, ...] = ()
 
     @property
     def tokens(self) -> int | None:
@@ -68,14 +74,22 @@ class Usage:
         return sum(known) if known else None
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum, part by part; a part unknown on both sides stays unknown."""
+        """Return the sum, part by part; a part unknown on both sides stays unknown.
+
+        The time to the first token is that of the first usage that has one.
+        """
 
         def plus(a: int | None, b: int | None) -> int | None:
             return b if a is None else a if b is None else a + b
 
         names = ("input", "output", "cache_read", "cache_write", "reasoning")
-        parts = {name: plus(getattr(self, name), getattr(other, name)) for name in names}
-        return Usage(**parts, total=plus(self.tokens, other.tokens))
+        counts: dict[str, Any] = {name: plus(getattr(self, name), getattr(other, name)) for name in names}
+        first = self.first_token_ms if self.first_token_ms is not None else other.first_token_ms
+        total = plus(self.tokens, other.tokens)
+        if self.model == other.model and not (self.parts or other.parts):
+            return Usage(**counts, total=total, model=self.model, first_token_ms=first)
+        parts = (*(self.parts or (self,)), *(other.parts or (other,)))
+        return Usage(**counts, total=total, first_token_ms=first, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,10 +294,11 @@ def test_budget_as_a_check_and_as_a_key(raw, why):
 def test_a_budget_of_what_is_not_known_is_an_error():
     with pytest.raises(CheckFailed, match=r"budget: tokens and cost not known; let the agent report it"):
         judged(evidence(), type="budget", tokens=5, cost=1)
-    with pytest.raises(
-        CheckFailed, match=r"budget: cost not known; give the model's prices in the project file"
-    ):
+    named = r"budget: cost not known; the tokens are known: name their model \(--agent-model"
+    with pytest.raises(CheckFailed, match=named):
         judged(evidence(used=Consumption(tokens=5)), type="budget", tokens=5, cost=1)
+    with pytest.raises(CheckFailed, match=r"budget: cost not known; let the agent report it \(Answer.usage"):
+        judged(evidence(), type="budget", cost=1)
     assert (
         judged(evidence(used=Consumption(tool_calls=9)), type="budget", tool_calls=5, cost=1).passed is False
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import date, datetime, time, timedelta
@@ -25,6 +27,8 @@ _SCALARS = (bool, int, float, Decimal, date, datetime, time, timedelta)
 _ANSWER = [field.name for field in fields(Answer)]
 _SAYING = {"text", "data", "value", "tool_calls"}
 """Fields of which a dict must have one to be an answer as a program writes it."""
+_NO_COUNTS = ("model", "first_token_ms")
+_USAGE = [field.name for field in fields(Usage) if field.name != "parts"]
 _ALIASES: Mapping[str, str] = {
     "toolName": "name", "toolCallId": "id", "tool": "name", "arguments": "args", "input": "args",
     "output": "result", "tool_call_id": "id",
@@ -178,17 +182,23 @@ def _result(result: Any, place: str, depth: int = 0) -> Any:
 def _usage(usage: Any, place: str) -> Usage | None:
     if usage is None:
         return None
-    names = [field.name for field in fields(Usage)]
+    if isinstance(usage, list | tuple) and usage:
+        made = [one for one in (_usage(item, place) for item in usage) if one is not None]
+        return functools.reduce(operator.add, made) if made else None
     if isinstance(usage, Mapping):
-        unknown = [str(key) for key in usage if key not in names]
+        unknown = [str(key) for key in usage if key not in _USAGE]
         if unknown:
             raise AgentFailed(
-                f"{place} returned usage with an unknown key {unknown[0]!r}{did_you_mean(unknown[0], names)}"
+                f"{place} returned usage with an unknown key {unknown[0]!r}{did_you_mean(unknown[0], _USAGE)}"
             )
-        return Usage(**{str(key): _whole(value) for key, value in usage.items()})
-    if isinstance(usage, Usage):
-        return Usage(**{name: _whole(getattr(usage, name)) for name in names})
-    raise AgentFailed(f"{place} returned usage that is {named(usage)}; allowed: a Usage, or a dict of counts")
+        usage = Usage(**{str(key): value for key, value in usage.items()})
+    if not isinstance(usage, Usage):
+        allowed = "a Usage, a dict of counts, or a list of these, one for each model"
+        raise AgentFailed(f"{place} returned usage that is {named(usage)}; allowed: {allowed}")
+    parts = tuple(part for part in (_usage(part, place) for part in usage.parts) if part is not None)
+    counts = {name: _whole(getattr(usage, name)) for name in _USAGE if name not in _NO_COUNTS}
+    model = safe_str(usage.model) if usage.model else None
+    return Usage(**counts, model=model, first_token_ms=_number(usage.first_token_ms), parts=parts)
 
 
 def answer_from_mapping(form: Mapping[str, Any], place: str) -> Answer:

@@ -68,14 +68,16 @@ def judge_use(limits: HasLimits, used: Consumption) -> tuple[bool, str]:
         return False, f"budget: {', '.join(over)}"
     unknown = unknown_use(limits, used)
     if unknown:
-        raise CheckFailed(f"budget: {' and '.join(unknown)} not known; {_remedy(unknown)}")
+        raise CheckFailed(f"budget: {' and '.join(unknown)} not known; {_remedy(unknown, used)}")
     return True, "budget: kept"
 
 
-def _remedy(unknown: list[str]) -> str:
-    if unknown == ["cost"]:
+def _remedy(unknown: list[str], used: Consumption) -> str:
+    if unknown == ["cost"] and used.tokens is not None:
         return (
-            "give the model's prices in the project file (llm.providers[].models[].costs), or drop the limit"
+            "the tokens are known: name their model (--agent-model, or Usage.model) and count input and "
+            "output apart; a model without a published price needs its own in the project file "
+            "(llm.providers[].models[].costs); or drop the limit"
         )
     return "let the agent report it (Answer.usage, Answer.cost), or drop the limit"
 

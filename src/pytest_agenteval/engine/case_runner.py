@@ -176,6 +176,8 @@ class CaseRunner:
                 self.run.stop(str(error).partition("; ")[0])
                 raise
             except AgentFailed as error:
+                if error.answer is not None:
+                    error.answer = self._priced(error.answer)
                 self.raised = error.__cause__
                 self.logs[number] = error.logs
                 error.fails = bool(error.traceback) and self.context.settings.raises_fail
@@ -202,11 +204,13 @@ class CaseRunner:
 
             def answered(answer: Answer) -> None:
                 # before anything else can go wrong: it is paid for
-                self.run.journal.answer(self.nodeid, self.rerun, number, answer)
+                priced.append(self._priced(answer))
+                self.run.journal.answer(self.nodeid, self.rerun, number, priced[0])
                 if self.run.recorder is not None:
-                    self.run.recorder.record(task, answer)
+                    self.run.recorder.record(task, priced[0])
 
-            return self.run.runtime.call(
+            priced: list[Answer] = []
+            self.run.runtime.call(
                 agent,
                 task,
                 timeout=timeout,
@@ -214,6 +218,7 @@ class CaseRunner:
                 on_overdue=overdue,
                 on_answer=answered,
             )
+            return priced[0]
 
         if not self.case.isolate:
             return call(self.databases.urls)
@@ -225,13 +230,22 @@ class CaseRunner:
                 raise AgentFailed(f"the agent wrote to the original of {', '.join(changed)}, not to its copy")
         return answer
 
+    def _priced(self, answer: Answer) -> Answer:
+        """Return the answer with its cost, whatever kind of agent gave it."""
+        known = answer.usage is None and not answer.turns
+        return answer if known else self.run.models.priced(answer, self._asked_model)
+
+    @property
+    def _asked_model(self) -> str | None:
+        return self.model or (self.agent.default_model if self.agent else None)
+
     def task(self, number: int, urls: Mapping[str, str]) -> Task:
         """Return what the agent is given: never the case's name, path, SQL or expected values."""
         case, budget = self.case, self.case.budget
         only = next(iter(urls)) if len(urls) == 1 and not self.databases.unusable else None
         return Task(
             turns=tuple(turn.say for turn in case.turns),
-            model=self.model or (self.agent.default_model if self.agent else None),
+            model=self._asked_model,
             database=case.database or only,
             databases=dict(urls),
             caller=case.caller,

@@ -17,9 +17,9 @@ from pytest_agenteval.llm.budget import Ledger
 from pytest_agenteval.llm.endpoints import Endpoint, find_endpoint, own_prices
 from pytest_agenteval.llm.http_client import HttpClient
 from pytest_agenteval.llm.http_response import HttpResponse, error_text
-from pytest_agenteval.llm.prices import cost
+from pytest_agenteval.llm.prices import cost, model_called, total_cost
 from pytest_agenteval.llm.providers import Prices, Provider
-from pytest_agenteval.types import Completion, Usage
+from pytest_agenteval.types import Answer, Completion, Usage
 
 OVERFLOW = re.compile(
     r"context[_ ](length|window|size)|maximum context|prompt is too long|too many tokens"
@@ -94,6 +94,27 @@ class Models:
     def price(self, name: str, usage: Usage | None) -> float | None:
         """Return USD for what a model was used, also one that someone else called; ``None``: not known."""
         return cost(name, usage, own_prices(name, self.providers), self.meta_costs)
+
+    def priced(self, answer: Answer, model: str | None) -> Answer:
+        """Return ``answer`` with what its tokens cost (USD), where it does not say so itself.
+
+        The price is that of ``usage.model``, else of ``model`` (the task's). Where one turn of several, or
+        one model's part of the usage, has no known price, the whole has none: it is never taken for 0.
+        """
+        turns = tuple(self.priced(turn, model) for turn in answer.turns)
+        usage = answer.usage
+        price = answer.cost
+        if price is None and any(turn.usage is not None or turn.cost is not None for turn in turns):
+            price = total_cost(turn.cost for turn in turns)
+        elif price is None and usage is not None:
+            parts = usage.parts or (usage,)
+            price = total_cost(self._part_price(part, model) for part in parts)
+        kept = replace(usage, parts=()) if usage is not None and usage.parts else usage
+        return replace(answer, turns=turns, usage=kept, cost=price)
+
+    def _part_price(self, usage: Usage, model: str | None) -> float | None:
+        name = model_called(usage.model, model)
+        return None if name is None else self.price(name, usage)
 
 
 class ModelClient:

@@ -91,8 +91,13 @@ def find_endpoint(name: str, providers: Sequence[Provider], environ: Mapping[str
 
 
 def own_prices(name: str, providers: Sequence[Provider]) -> Prices | None:
-    """Return the ``costs`` that the project file gives ``provider:model``, ``None`` where it gives none."""
-    provider, _, model = name.partition(":")
+    """Return the ``costs`` that the project file gives ``provider:model``, ``None`` where it gives none.
+
+    A name without a provider is the model of the provider that lists it.
+    """
+    provider, colon, model = name.partition(":")
+    if not colon:
+        return next((p.models[name] for p in providers if name in p.models), None)
     entry = _entry(ALIASES.get(provider.lower(), provider.lower()), model, providers)
     return entry.models.get(model) if entry else None
 

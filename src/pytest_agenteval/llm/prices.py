@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_agenteval.llm.providers import Prices
@@ -57,7 +58,30 @@ def cost(
     parts = [
         _part(model, kind, tokens, own, meta) for kind in ("input", "cache_read", "cache_write", "output")
     ]
-    return None if None in parts else float(sum(part for part in parts if part is not None))
+    return total_cost(parts)
+
+
+def model_called(reported: str | None, asked: str | None) -> str | None:
+    """Return the name to price: what the agent reports, else what the task asked for.
+
+    The release of the task's own model (``gpt-4.1-2025-04-14`` for ``openai:gpt-4.1``) is the task's model:
+    its ``costs`` stand in the project file under that name. ``openai/gpt-4.1`` is read as
+    ``openai:gpt-4.1``.
+    """
+    if reported is None or asked is None:
+        name = reported or asked
+    else:
+        asked_name, told = asked.partition(":")[2] or asked, re.split(r"[:/]", reported)[-1]
+        name = asked if re.fullmatch(rf"{re.escape(asked_name)}(-\d[\d-]*)?", told) else reported
+    if name is None or ":" in name or "/" not in name:
+        return name
+    return ":".join(name.split("/", 1))
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """Return the sum; ``None`` where one is not known."""
+    known = list(costs)
+    return None if None in known else float(sum(one for one in known if one is not None))
 
 
 def _part(
@@ -89,7 +113,7 @@ def _genai(model: str, tokens: TokenCounts) -> float | None:
     from genai_prices import Usage as GenaiUsage
     from genai_prices import calc_price
 
-    provider, _, name = model.partition(":")
+    provider, colon, name = model.partition(":")
     usage = GenaiUsage(
         input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
         cache_read_tokens=tokens.cache_read,
@@ -98,7 +122,10 @@ def _genai(model: str, tokens: TokenCounts) -> float | None:
     )
     known = provider.lower()
     try:
-        price = calc_price(usage, name, provider_id=GENAI_PROVIDERS.get(known, known))
+        if colon:
+            price = calc_price(usage, name, provider_id=GENAI_PROVIDERS.get(known, known))
+        else:  # a name alone, as most frameworks report it
+            price = calc_price(usage, model)
     except LookupError:
         return None
     return float(price.total_price)

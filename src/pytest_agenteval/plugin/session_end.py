@@ -186,7 +186,8 @@ def _budget(run: Run, document: Document) -> str:
         return ""
     have = "have no known cost" if unknown != 1 else "has no known cost"
     if unknown == len(answered):
-        return f"budget: not enforced: {counted(unknown, 'answer')} {have}"
+        advice = "(an agent reports it, or tokens and a model)"
+        return f"budget: not enforced: {counted(unknown, 'answer')} {have} {advice}"
     return f"budget: {unknown:,} of {counted(len(answered), 'answer')} {have} and did not count"
 
 

@@ -266,9 +266,12 @@ class HttpAgent:
         return None
 
     def _usage(self, value: Any) -> Usage | None:
-        counts = {key: _first(find(path, value)) for key, path in self.config.usage.items()}
-        known = {key: count for key, count in counts.items() if isinstance(count, int | float)}
-        return Usage(**{key: int(count) for key, count in known.items()}) if known else None
+        told = {key: _first(find(path, value)) for key, path in self.config.usage.items()}
+        model = told.pop("model", None)
+        known: dict[str, Any] = {
+            key: int(count) for key, count in told.items() if isinstance(count, int | float)
+        }
+        return Usage(**known, model=model if isinstance(model, str) else None) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ KEYS = (
 )  # fmt: skip
 POLL_KEYS = ("url", "method", "every", "status", "done", "failed")
 CALL_KEYS = ("name", "args", "result", "id", "error", "asked", "approved")
-USAGE_KEYS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
+USAGE_KEYS = ("input", "output", "cache_read", "cache_write", "reasoning", "total", "model")
 METHODS = ("GET", "POST", "PUT", "PATCH")
 DONE = ("succeeded", "success", "completed", "complete", "done", "finished", "ok")
 FAILED = ("failed", "failure", "error", "errored", "cancelled", "canceled", "expired", "timeout")

@@ -248,7 +248,10 @@ def _usage(rows: Iterable[Row], part: str) -> dict[str, Any] | None:
     found = [row.usage[part] for row in rows if row.usage.get(part)]
     if not found:
         return None
-    names = dict.fromkeys(name for usage in found for name in usage)
+    # a model's name and the time to its first token are facts of one attempt, no sums
+    names = dict.fromkeys(
+        name for usage in found for name in usage if name not in ("model", "first_token_ms")
+    )
     known = {name: [usage[name] for usage in found if usage.get(name) is not None] for name in names}
     return {name: round(math.fsum(v), 10) if name == "cost" else sum(v) for name, v in known.items() if v}
 

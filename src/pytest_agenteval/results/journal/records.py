@@ -74,7 +74,7 @@ def usage_record(usage: Usage | None, cost: float | None) -> dict[str, Any] | No
     if usage is None and cost is None:
         return None
     usage = usage or Usage()
-    parts = {name: getattr(usage, name) for name in _USAGE if getattr(usage, name) is not None}
+    parts = {name: getattr(usage, name) for name in (*_USAGE, *_SAID) if getattr(usage, name) is not None}
     return {**parts, "total": usage.tokens, "cost": finite(cost)}
 
 
@@ -87,6 +87,14 @@ def finite(number: Any) -> float | None:
 
 
 _USAGE = ("input", "output", "cache_read", "cache_write", "reasoning")
+_SAID = ("model", "first_token_ms")
+
+
+def _usage_raw(usage: Usage | None) -> dict[str, Any] | None:
+    if usage is None:
+        return None
+    said = {name: getattr(usage, name) for name in _SAID if getattr(usage, name) is not None}
+    return {name: getattr(usage, name) for name in (*_USAGE, "total")} | said
 
 
 def answer_body(answer: Answer, *, finished: bool = True) -> dict[str, Any]:
@@ -114,12 +122,11 @@ def _answer_raw(answer: Answer) -> dict[str, Any]:
         "logs": answer.logs or None,
         "turns": [_answer_raw(turn) for turn in answer.turns] or None,
     }
-    usage = answer.usage
     return {
         "response_text": answer.text,
         "tool_calls": [_call_raw(call) for call in answer.tool_calls],
         "conversation": answer.conversation,
-        "usage": None if usage is None else {f.name: getattr(usage, f.name) for f in fields(usage)},
+        "usage": _usage_raw(answer.usage),
         "wire_attempts": [{f.name: getattr(w, f.name) for f in fields(w)} for w in answer.wire_attempts],
         "answer": {key: value for key, value in rest.items() if value is not None},
     }
