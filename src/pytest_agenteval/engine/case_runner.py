@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.checks.runner import prepare_checks
 from pytest_agenteval.engine.evaluate import evaluate, references_of
 from pytest_agenteval.engine.evidence import column_names, used_by
+from pytest_agenteval.engine.unreachable import is_unreachable
 from pytest_agenteval.errors import (
     AgentEvalError,
     AgentFailed,
@@ -79,12 +80,17 @@ class CaseRunner:
         self.logs: dict[int, str] = {}
         self.k, self.rule = self.context.choices.attempts_of(case)
         self.agent: RunnableAgent | None = None
+        self._tried = False
+        self._unreachable: str | None = None
         self._futures: dict[int, CallFuture[Answer]] = {}
 
     def result(self) -> CaseResult:
         """Run the case. What goes wrong is a verdict; only what ends the process is raised."""
         self.run.journal.started(self.nodeid, self.rerun)
-        return evaluate(self)
+        result = evaluate(self)
+        if self._tried:
+            self.run.unreachable.ended(self.model, self._unreachable)
+        return result
 
     # -- what evaluate asks for -------------------------------------------------------------
 
@@ -110,11 +116,14 @@ class CaseRunner:
         """Find the agent and the databases. Raises ``StageError`` when the case cannot run at all."""
         from pytest_agenteval.agents.targets import unsupported
 
+        if not self.resumed:
+            self.run.unreachable.check(self.model)
         try:
             self.agent = self.run.agent_of(self.case, self.fixtures.agent, self.fixtures.agent_place)
         except StageError:
             raise
         except AgentEvalError as error:
+            self._note_failure(error)
             raise AgentFailed(str(error)) from error
         reason = unsupported(self.agent, self.case)
         if reason is not None:
@@ -167,6 +176,7 @@ class CaseRunner:
             return answered
         assert self.agent is not None
         self.run.check_goes_on()
+        self.run.unreachable.check(self.model)
         timeout = self.context.choices.timeout_of(self.case)
         with self.run.file_budget(self.case) as use, self.run.ledger.call() as bill:
             self.run.journal.call(self.nodeid, self.rerun, number)
@@ -178,6 +188,7 @@ class CaseRunner:
             except AgentFailed as error:
                 if error.answer is not None:
                     error.answer = self._priced(error.answer)
+                self._note_failure(error)
                 self.raised = error.__cause__
                 self.logs[number] = error.logs
                 error.fails = bool(error.traceback) and self.context.settings.raises_fail
@@ -185,7 +196,12 @@ class CaseRunner:
                 raise
             bill.cost = answer.cost
             self._count(use, answer)
+        self._tried, self._unreachable = True, None
         return answer
+
+    def _note_failure(self, error: Exception) -> None:
+        """Keep why the agent could not be reached, where it could not."""
+        self._tried, self._unreachable = True, str(error) if is_unreachable(error) else None
 
     def _count(self, use: AttemptConsumption, answer: Answer | None) -> None:
         """Hold what an attempt used against the budget of its file."""

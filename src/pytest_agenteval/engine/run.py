@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agenteval.engine.case_files import CaseFiles
 from pytest_agenteval.engine.context import RunContext
 from pytest_agenteval.engine.resources import Resources, resource
+from pytest_agenteval.engine.unreachable import UnreachableAgents
 from pytest_agenteval.errors import DatabaseError, RunStopped
 from pytest_agenteval.results.journal.journal import Journal
 from pytest_agenteval.results.journal.records import PlannedItem
@@ -57,6 +58,7 @@ class Run:
         self._on_stuck = on_stuck
         self._report = report
         self.files = CaseFiles(context)
+        self.unreachable = UnreachableAgents()
         self.resources = Resources()
         self.begun = False
         self._calls = Resources()

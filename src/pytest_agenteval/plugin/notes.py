@@ -21,6 +21,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         " (and {} more like it)",
     ),
     "warnings": ("agenteval: {0}{1}", " (and {} more)"),
+    "unreachable": ("agenteval: agent unreachable, {n} not run (first {0}){1}", ""),
     "unchanged": ("agenteval: {0}{1}", ""),
     "overlap": ("agenteval: calls did not overlap: {0}{1}", ""),
     "elsewhere": (
@@ -61,4 +62,4 @@ def note_lines(config: pytest.Config) -> Iterator[str]:
     for kind, texts in session_state(config).notes.items():
         first, *more = texts
         line, rest = _WORDS[kind]
-        yield line.format(first, rest.format(f"{len(more):,}") if more else "")
+        yield line.format(first, rest.format(f"{len(more):,}") if more else "", n=f"{len(texts):,}")

@@ -18,6 +18,7 @@ from pytest_agenteval.plugin.items import (
     rerun_of,
 )
 from pytest_agenteval.plugin.model_warning import agent_unaware_of_model
+from pytest_agenteval.plugin.notes import add_note
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
@@ -61,6 +62,7 @@ def _end_run(item: pytest.Item, error: JournalFailed) -> None:
 
 def _run_item(item: pytest.Item, values: dict[str, Any]) -> None:
     from pytest_agenteval.engine.case_runner import CaseRunner
+    from pytest_agenteval.engine.unreachable import GIVEN_UP
 
     case = case_of(item)
     assert case is not None
@@ -83,6 +85,8 @@ def _run_item(item: pytest.Item, values: dict[str, Any]) -> None:
         logs = attempt.answer.logs if attempt.answer is not None else runner.logs.get(attempt.number, "")
         if logs:
             item.add_report_section("call", "agent", run.context.redactor.text(logs))
+    if result.verdict == "not_run" and result.message.startswith(GIVEN_UP):
+        add_note(item.config, "unreachable", item.nodeid)
     state = item_state(item)
     state.scalars = _scalars(run, item, case, result)
     if runner.model is not None:
