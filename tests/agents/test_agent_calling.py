@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,19 @@ def test_task_is_given_whole_with_a_deadline(runtime):
         return f"{task.model} {task.caller} {task.limits.timeout} {0 < left <= 7}"
 
     assert ask(runtime, agent, model="a:b", caller="maya", timeout=7).text == "a:b maya 7 True"
+
+
+@pytest.mark.parametrize(("kind", "own"), [("nao", True), ("pda", True), ("http", False), ("python", False)])
+def test_a_duration_is_that_of_the_server_where_it_is_nao_s(runtime, kind, own):
+    def agent(prompt):
+        time.sleep(0.02)
+        return Answer(text="done", duration_ms=5.0)
+
+    told = replace(adapt(agent, "fixture 'agent'"), kind=kind)
+    answer = runtime.call(told, Task(turns=("how many?",)), timeout=5)
+    assert (answer.duration_ms == 5.0) == own
+    silent = replace(adapt(lambda prompt: "done", "fixture 'agent'"), kind=kind)
+    assert runtime.call(silent, Task(turns=("x",)), timeout=5).duration_ms < 2000
 
 
 def test_sync_agent_is_interrupted_at_its_deadline_and_the_place_is_named(runtime):

@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.reports.terminal import StyledLine, last_line
     from pytest_agenteval.results.document.document import write_document
     from pytest_agenteval.results.document.load import read_document
-    from pytest_agenteval.results.document.merge import merge_documents
+    from pytest_agenteval.results.document.merge import merge_documents, merged_overrides
+    from pytest_agenteval.results.document.overrides import keep_overrides
     from pytest_agenteval.results.journal.run_folder import RunFolder
 
     output = arguments.output or new_name(arguments.files[0])
@@ -41,12 +42,23 @@ def run(arguments: argparse.Namespace) -> int:
         going_on = [path for path in arguments.files if path.is_dir() and RunFolder.open(path).running]
         if going_on:
             raise ResultsError(f"{going_on[0]}: this run goes on; merge it when it has ended")
-        merged = merge_documents([read_document(path, ended=True) for path in arguments.files])
+        documents = [read_document(path, ended=True) for path in arguments.files]
+        merged = merge_documents(documents)
         write_document(merged, output)
+        kept = keep_overrides(output, merged_overrides(documents))
     except (ResultsError, OSError) as error:
         return refuse(error)
-    print_lines([last_line(merged), StyledLine(f"results: {output}")])
+    print_lines([last_line(merged)])
+    print_lines(StyledLine(line, "yellow") for line in kept_lines(kept))
+    print_lines([StyledLine(f"results: {output}")])
     return 0
+
+
+def kept_lines(kept: int) -> list[str]:
+    """Return that a person's verdicts stand beside the new file, too ([]: there are none)."""
+    from pytest_agenteval.support.text import counted
+
+    return [f"{counted(kept, 'verdict')} of a person taken over"] if kept else []
 
 
 def new_name(first: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_agenteval.cli.merge import new_name
+from pytest_agenteval.cli.merge import kept_lines, new_name
 from pytest_agenteval.cli.output import print_lines, refuse
 from pytest_agenteval.errors import AgentEvalError
 
@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_agenteval.results.analysis.diff import diff_documents
     from pytest_agenteval.results.document.document import write_document
     from pytest_agenteval.results.document.load import read_document
+    from pytest_agenteval.results.document.overrides import keep_overrides, overrides_of
 
     width = shutil.get_terminal_size((80, 24)).columns
     try:
@@ -52,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         with rescored_document(old, arguments.root or arguments.file.parent) as (document, done):
             write_document(document, output)
         new = read_document(output)
+        held = keep_overrides(output, overrides_of(arguments.file, new.rows))
     except (AgentEvalError, OSError) as error:
         return refuse(error)
     print_lines(diff_lines(old, new, diff_documents(old, new), width=width))
@@ -60,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         StyledLine(f"not rescorable: {reason}, {number} of {len(old.rows)}", "yellow")
         for reason, number in done.kept.most_common()
     )
+    print_lines(StyledLine(line, "yellow") for line in kept_lines(held))
     print_lines([StyledLine(f"results: {output}")])
     return 0
 

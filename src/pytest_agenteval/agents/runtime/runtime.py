@@ -26,7 +26,7 @@ from pytest_agenteval.agents.runtime.deadlines import (
 from pytest_agenteval.agents.runtime.output_capture import OutputRouter
 from pytest_agenteval.errors import BudgetSpent
 from pytest_agenteval.support import clock
-from pytest_agenteval.types import Answer, Task
+from pytest_agenteval.types import NAO_KINDS, Answer, Task
 
 if TYPE_CHECKING:
     from pytest_agenteval.agents.runtime.event_loop import AgentOwner, EventLoopThread
@@ -81,7 +81,7 @@ class AgentRuntime:
         on_answer: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Ask ``agent`` all turns of ``task`` within ``timeout`` seconds; ``duration_ms`` is set
-        (of a replayed answer: as recorded).
+        (of a replayed answer: as recorded; of nao's server: as it says, without login, queue and retries).
 
         In pytest's main thread a Python agent runs right there (unless ``thread``); in any other
         thread in one of its own that is left behind when overdue. ``key`` names the call when it is
@@ -126,7 +126,7 @@ class AgentRuntime:
             if made is error:
                 raise
             raise made from error
-        duration = answer.duration_ms if call.agent.kind == "replay" else None
+        duration = answer.duration_ms if call.agent.kind in ("replay", *NAO_KINDS) else None
         if duration is None:
             duration = round((clock.monotonic() - started) * 1000, 3)
         logs = self._redact(answer.logs + "".join(call.logs))

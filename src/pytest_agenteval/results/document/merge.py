@@ -10,6 +10,7 @@ from typing import Any
 from pytest_agenteval.errors import ResultsError
 from pytest_agenteval.results.document.document import Document, header_of
 from pytest_agenteval.results.document.entries import upgraded
+from pytest_agenteval.results.document.overrides import Override, read_overrides, row_id
 from pytest_agenteval.results.document.rows import CaseKey, Row
 
 UNFINISHED = ("agent", "timeout", "worker", "reference")
@@ -34,13 +35,7 @@ def merge_documents(documents: Sequence[Document]) -> Document:
     """
     if not documents:
         raise ResultsError("nothing to merge")
-    groups: dict[CaseKey, list[_Place]] = {}
-    for number, document in enumerate(documents):
-        for index, row in enumerate(document.rows):
-            groups.setdefault(row.key, []).append(_Place(number, index, row))
-    models = {model: n for n, model in enumerate(dict.fromkeys(key[2] for key in groups))}
-    order = sorted(groups, key=lambda key: models[key[2]])
-    places = [place for key in order for place in _attempts(groups[key])]
+    places = _places(documents)
 
     def entries() -> Iterator[dict[str, Any]]:
         for place in places:
@@ -58,6 +53,28 @@ def merge_documents(documents: Sequence[Document]) -> Document:
         len(skipped),
     )
     return Document(header, rows, entries)
+
+
+def merged_overrides(documents: Sequence[Document]) -> list[tuple[Row, Override]]:
+    """Return a person's verdicts on the files, each with its row in the document that is made of them."""
+    known = [read_overrides(document.path) if document.path else {} for document in documents]
+    found = []
+    for place in _places(documents) if any(known) else ():
+        held = known[place.document].get(row_id(documents[place.document].rows[place.number]))
+        if held is not None:
+            found.append((place.row, held))
+    return found
+
+
+def _places(documents: Sequence[Document]) -> list[_Place]:
+    """Return the attempts that the merged document holds, in its order."""
+    groups: dict[CaseKey, list[_Place]] = {}
+    for number, document in enumerate(documents):
+        for index, row in enumerate(document.rows):
+            groups.setdefault(row.key, []).append(_Place(number, index, row))
+    models = {model: n for n, model in enumerate(dict.fromkeys(key[2] for key in groups))}
+    order = sorted(groups, key=lambda key: models[key[2]])
+    return [place for key in order for place in _attempts(groups[key])]
 
 
 def _attempts(places: list[_Place]) -> list[_Place]:

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -87,6 +87,21 @@ def _write(results: Path, place: Path, row: Row, override: Override | None) -> N
         key: {"verdict": o.verdict, "note": o.note, "label": o.label, "at": o.at} for key, o in known.items()
     }
     write_atomic(place, json.dumps({"schema_version": 1, "overrides": values}, indent=1))
+
+
+def keep_overrides(results: Path, held: Iterable[tuple[Row, Override]]) -> int:
+    """Keep a person's verdicts with results that were made of those they stood beside; return how many."""
+    count = 0
+    for row, override in held:
+        write_override(results, row, override)
+        count += 1
+    return count
+
+
+def overrides_of(results: Path, rows: Iterable[Row]) -> list[tuple[Row, Override]]:
+    """Return a person's verdicts on ``results``, each with its row among ``rows``."""
+    known = read_overrides(results)
+    return [(row, known[row_id(row)]) for row in rows if row_id(row) in known]
 
 
 def with_overrides(document: Document) -> Document:
