@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
+from pytest_agenteval.compare import compare
 from pytest_agenteval.compare.array_engine import number_rule as vector_rule
 from pytest_agenteval.compare.render import render
+from pytest_agenteval.table import Table
 
 
 def test_decimals_stay_exact_in_json() -> None:
@@ -172,3 +174,21 @@ def test_a_long_list_is_studied_in_part() -> None:
     found = both(expected, table(("k", None, keys), ("v", None, [k * k + 5 for k in keys])), ordered=True)
     assert found.diagnosis is not None
     assert found.diagnosis.word == "column_offset"
+
+
+@pytest.mark.parametrize(
+    ("expected", "answered", "word"),
+    [
+        (["12.5%", "7%"], [0.125, 0.07], "percent_text"),
+        (["12.5%", "7%"], ["12.5", "7"], "percent_text"),
+        (["12.5", "7"], ["12.5 %", "7 %"], "percent_text"),
+        (["12.5%", "7%"], [12.5, 8], "values_differ"),
+        (["12.5%", "no"], ["12.50%", "no"], "values_differ"),
+        (["12.5%", "inf"], [12.5, "inf"], "percent_text"),
+    ],
+)
+def test_percentages_as_text(expected, answered, word):
+    found = compare(Table.from_rows(["r"], [[v] for v in expected], ["VARCHAR"]),
+                    Table.from_rows(["r"], [[v] for v in answered]))  # fmt: skip
+    assert not found.matched
+    assert found.diagnosis.word == word

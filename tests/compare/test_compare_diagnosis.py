@@ -190,6 +190,15 @@ CASES = {
         {},
         "`zip`: leading zeros lost or added (1 of 2 rows; expected '02134', got 2134)",
     ),
+    "percent_text": (
+        (["rate", "n"], ["VARCHAR", "INTEGER"]),
+        [("12.5%", 1), ("7%", 2)],
+        ["rate", "n"],
+        [(12.5, 1), (7, 2)],
+        {},
+        "`rate`: a percentage with its sign is text, a number is not (2 of 2 rows; "
+        "expected '12.5%', got 12.5)",
+    ),
     "case": (
         KN,
         N6,

@@ -11,7 +11,7 @@ WORD_LIST = (
     "no_answer extra_column wrong_grain pivoted transposed missing_column total_row "
     "truncated_by_limit rows_missing rows_extra fan_out duplicates_missing duplicates_extra "
     "rows_differ order_reversed nulls_order limit_tie order columns_swapped type date_format rounded "
-    "truncated precision_lost leading_zeros case whitespace inverted scaled sign cumulative "
+    "truncated precision_lost leading_zeros percent_text case whitespace inverted scaled sign cumulative "
     "column_offset date_shift timezone_shift null_vs_zero null_vs_false null_vs_empty null_vs_text "
     "null_instead_of_value list_order duplicate_counts rows_scrambled ambiguous_columns "
     "too_many_near_ties values_differ"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from pytest_agenteval.checks.written_numbers import in_digits
+
 Hedge = Literal["", "about", "over", "under"]
 
 _MONTH = (
@@ -58,16 +60,19 @@ _FLAGGED_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _INLINE_LIST = re.compile(r"(?<![\w.,])\d{1,2}\)(?=\s)")
 
 _NUMBER = re.compile(
-    r"""(?<![\w.])(?P<lead>[-+\u2212\u2013]?\s?)(?P<cur>[$€£¥]|(?:USD|EUR|GBP)\s)?\s?(?P<sign>[-\u2212]?)
-    (?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+
+    r"""(?<![\w.])(?P<lead>[-+\u2212\u2013]?\s?)(?P<cur>[$€£¥₹₩₽₺₴₫฿₦₱₪]|(?:USD|EUR|GBP|INR|CHF|JPY)\s)?\s?(?P<sign>[-\u2212]?)
+    (?P<digits>\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+
       |\d{1,3}(?:['\u2019\u202f\u00a0\u2009]\d{3})+(?:[.,]\d+)?|\d{1,3}(?:\ \d{3})+(?![\d])(?:[.,]\d+)?
       |\d+\.\d+(?:[eE][-+]?\d+)?|\d+,\d{1,2}(?!\d)|\.\d+|\d+(?:[eE][-+]?\d+)?)
     (?P<unit>\s?(?:%|percent\b|per\ cent\b|percentage\ points?\b|pp\b)
       |\s?(?:thousand|million|billion|trillion|mn|mio|bn|tn)\b
+      |\s?(?i:(?:mrd|mio|tsd)\b\.?|(?:lakhs?|lacs?|crores?|milliarden?|millionen|milliards?|millions?|tausend)\b)
       |(?:k|K|m|M|b|B|t|T)\b|\s(?:K|M|B)\b)?(?P<tail>[A-Za-z_]?)""",
     re.VERBOSE,
 )
 _SCALES = {
+    "tsd": 3, "tausend": 3, "lakh": 5, "lakhs": 5, "lac": 5, "lacs": 5, "millions": 6, "millionen": 6,
+    "crore": 7, "crores": 7, "mrd": 9, "milliard": 9, "milliards": 9, "milliarde": 9, "milliarden": 9,
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6,
     "b": 9, "bn": 9, "billion": 9, "t": 12, "tn": 12, "trillion": 12,
 }  # fmt: skip
@@ -101,7 +106,7 @@ class Quantity:
 
 def quantities(text: str) -> list[Quantity]:
     """Return the quantities a prose text states, in order; dates, ranks, list numbers and names are none."""
-    masked = _masked(text)
+    masked = _masked(in_digits(text))
     found = []
     for match in _NUMBER.finditer(masked):
         if match["tail"] or _part_of_a_name(masked, match) or _is_year(masked, match):
@@ -112,6 +117,7 @@ def quantities(text: str) -> list[Quantity]:
 
 def all_numbers(text: str) -> set[Decimal]:
     """Return every number written in ``text``, however it is meant, with its scale."""
+    text = in_digits(text)
     numbers = {Decimal(part) for part in re.findall(r"\d+(?:\.\d+)?", text)}
     return numbers | {_quantity(text, match).value for match in _NUMBER.finditer(text)}
 
@@ -150,7 +156,7 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
 
 def _quantity(text: str, match: re.Match[str]) -> Quantity:
     plain = _plain(match["digits"])
-    unit = (match["unit"] or "").strip().lower()
+    unit = (match["unit"] or "").strip().lower().rstrip(".")
     percent = unit.startswith(("%", "per", "pp"))
     scale = Decimal(10) ** (0 if percent else _SCALES.get(unit, 0))
     number = Decimal(plain)
@@ -167,6 +173,8 @@ def _quantity(text: str, match: re.Match[str]) -> Quantity:
 def _plain(digits: str) -> str:
     """Return ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``1'234.5`` as ``1234.5``."""
     text = re.sub(r"['\u2019\u202f\u00a0\u2009 ]", "", digits)
+    if re.fullmatch(r"\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?", text):  # lakh and crore: 12,34,567
+        return text.replace(",", "")
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", text):
         return text.replace(",", "")
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)|\d{1,3}(?:\.\d{3}){2,}", text):

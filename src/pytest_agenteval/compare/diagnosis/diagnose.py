@@ -46,6 +46,7 @@ ONE_COLUMN: tuple[Word, ...] = (
     number_words.truncated,
     words.precision_lost,
     words.leading_zeros,
+    words.percent_text,
     words.case,
     words.whitespace,
     words.inverted,

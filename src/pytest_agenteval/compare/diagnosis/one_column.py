@@ -12,7 +12,7 @@ from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.canonical import clean_text, label
 from pytest_agenteval.compare.values.cells import NUMBER, Cell, ColumnReading, read_cell
-from pytest_agenteval.compare.values.numbers import NO, as_float, shortest
+from pytest_agenteval.compare.values.numbers import NO, as_float, read_number, shortest
 from pytest_agenteval.support.scalars import NULL_WORDS, is_nan, is_null, plain
 from pytest_agenteval.support.text import counted, cut, escape_line
 from pytest_agenteval.support.text import show_value as text_of
@@ -144,6 +144,28 @@ def leading_zeros(context: ColumnContext, position: int) -> Diagnosis | None:
     return found(
         context, position, "leading_zeros", f"`{context.name(position)}`: leading zeros lost or added"
     )
+
+
+def percent_text(context: ColumnContext, position: int) -> Diagnosis | None:
+    """Diagnose percentages that are text with a sign on one side, and numbers or bare text on the other."""
+    signed = [
+        any(isinstance(v, str) and "%" in v for v in map(plain, side)) for side in context.raw(position)
+    ]
+    if context.kind(position).name != "text" or signed[0] == signed[1]:
+        return None
+    for shares in (False, True):
+
+        def undo(text: str, shares: bool = shares) -> Hashable:
+            number = read_number(text)
+            if number is None or isinstance(number.value, float):
+                return text
+            return (number.value / 100 if number.percent and shares else number.value).normalize()
+
+        if changed(context, position, keyed(undo)):
+            what = "a share" if shares else "a number"
+            text = f"`{context.name(position)}`: a percentage with its sign is text, {what} is not"
+            return found(context, position, "percent_text", text)
+    return None
 
 
 def case(context: ColumnContext, position: int) -> Diagnosis | None:
