@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import pytest
 from checks_kit import call
 
-from pytest_agenteval.checks.leak import leaked
+from pytest_agenteval.checks.leak import AnswerKey, key_listed, key_read, leaked
 from pytest_agenteval.types import Answer, ToolCall
 
 FILES = ["tests/total_revenue.yml", "tests/sub/other.yaml", "datasets/shop/dataset.yaml"]
@@ -27,16 +28,69 @@ def found(*calls: ToolCall) -> str | None:
         call("read_file", {"path": "/home/ann/shop/tests/total_revenue.yml"}),
         call("read_file", {"path": "tests\\total_revenue.yml"}),
         call("read_file", '{"path": "./tests/total_revenue.yml"}'),
-        call("read_file", {"path": "x"}, {"entries": [{"path": "/tests/total_revenue.yml"}]}),
-        call("read_file", {"path": "x"}, None, error="no such file: tests/total_revenue.yml", status="error"),
-        call("read_file", {"folder": "tests"}, {"entries": [{"name": "total_revenue.yml"}]}),
-        call("read_file", {"folder": "/srv/tests/"}, "a.txt\ntotal_revenue.yml\n"),
-        call("read_file", {"path": "b"}, b"tests/total_revenue.yml"),
-        call("read_file", {"path": "b"}, [{"tests/total_revenue.yml": 1}]),
+        call("read_file", {"path": "tests/total_revenue.yml"}, "name: total\nprompt: How much?"),
+        call("read_file", {"pattern": "revenue"}, "tests/total_revenue.yml:3:  sql: SELECT 1"),
+        call("read_file", {"p": "x"}, {"hits": [{"f": "tests/total_revenue.yml", "t": "sql: SELECT 1"}]}),
     ],
 )
 def test_a_case_file_that_is_named(one):
     assert found(one) == "answer key read: read_file tests/total_revenue.yml"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        call("list", {"path": "x"}, {"entries": [{"path": "/tests/total_revenue.yml"}]}),
+        call("list", {"path": "x"}, None, error="no such file: tests/total_revenue.yml", status="error"),
+        call("list", {"folder": "tests"}, {"entries": [{"name": "total_revenue.yml"}]}),
+        call("list", {"folder": "/srv/tests/"}, "a.txt\ntotal_revenue.yml\n"),
+        call("list", {"cmd": "find . -name '*.yml'"}, "./tests/total_revenue.yml\n./tests/sub/other.yaml\n"),
+        call("list", {"cmd": "ls tests/total_revenue.yml"}, "tests/total_revenue.yml"),
+        call("list", {"cmd": "ls -l tests"}, "-rw-r--r-- 1 ann ann 20 Jan  1 10:00 tests/total_revenue.yml"),
+        call("list", {"cmd": "tree"}, ".\n\u251c\u2500\u2500 tests/total_revenue.yml"),
+        call("list", {"cmd": "git ls-files"}, "README.md\ntests/total_revenue.yml"),
+        call("list", {"path": "b"}, b"tests/total_revenue.yml"),
+        call("list", {"path": "b"}, [{"tests/total_revenue.yml": 1}]),
+    ],
+)
+def test_a_list_of_names_is_told_and_no_leak(one):
+    assert found(one) is None
+    assert key_listed(Answer(tool_calls=(one,)), KEY) == "answer key listed: list tests/total_revenue.yml"
+
+
+EXPECTED = (("revenue", "35887.5"), ("orders", "99"))
+KEY = AnswerKey((*FILES, "tests/exp.csv", "tests/r.sql"), (SQL,), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("one", "message"),
+    [
+        (
+            call("read_file", {"path": "tests/exp.csv"}, "revenue,orders\n35887.5,99"),
+            "read_file tests/exp.csv",
+        ),
+        (call("read_file", {"path": "tests/r.sql"}, "SELECT 1 AS revenue"), "read_file tests/r.sql"),
+        (
+            call("bash", {"cmd": "grep -r rev"}, "  - {revenue: 35887.5, orders: 99}"),
+            "bash grep -r rev",
+        ),
+        (
+            call("read_file", {"path": "tests/outputs/results_20261201_101010.json"}, '{"x": [1, 2 ]}'),
+            "read_file tests/outputs/results_20261201_101010.json",
+        ),
+        (call("bash", {"cmd": "cat out/*"}, '{"expected_data": [{"n": 1}]}'), "bash cat out/*"),
+        (call("bash", {"cmd": "cat x"}, base64.b64encode(SQL.encode()).decode()), "bash cat x"),
+        (call("bash", {"cmd": "cat x"}, SQL.upper()), "bash cat x"),
+        (call("bash", {"cmd": "cat x"}, "\n".join(SQL.split())), "bash cat x"),
+    ],
+)
+def test_other_forms_of_the_key(one, message):
+    assert key_read(Answer(tool_calls=(one,)), KEY) == f"answer key read: {message}"
+
+
+def test_a_query_that_gives_the_expected_values_is_no_leak():
+    one = call("bash", {"cmd": "duckdb -c 'select ...'"}, '[{"revenue": 35887.5, "orders": 99}]')
+    assert key_read(Answer(tool_calls=(one,)), KEY) is None
 
 
 @pytest.mark.parametrize(

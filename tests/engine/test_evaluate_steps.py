@@ -73,6 +73,9 @@ class PlainSteps:
     def unread(self, answer: Answer) -> Sequence[UnreadCall]:
         return ()
 
+    def listed(self, answer: Answer) -> None:
+        return None
+
     def leak(self, answer: Answer) -> str | None:
         return None
 

@@ -117,6 +117,9 @@ class TripleSteps:
     def unread(self, answer: Answer) -> tuple[()]:
         return ()
 
+    def listed(self, answer: Answer) -> None:
+        return None
+
     def leak(self, answer: Answer) -> None:
         return None
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_agenteval.support.text import cut_line
@@ -17,32 +21,156 @@ WINDOW = 40
 BUNDLE = "dataset.yaml"
 
 
+OUTPUTS = re.compile(r"[\w./~-]*\bresults_\d{8}_\d{6}[\w./-]*")
+"""Files and folders of runs: what they hold has expected values in it."""
+
+_RECORDED = re.compile(r'"(?:expected_data|expected_table|reference_sql|reference_hash)\\?"\s?:')
+_KEY_FILES = re.compile(r"\b(?:sql_file|file)\s*:\s*[\"']?([\w./-]+\.\w+)")
+_PATH_LINE = re.compile(
+    r"[\s\"'|`+\u2500-\u257f.-]*+(?:[dl-][rwxstST-]{9}[ .+@].{0,200}|\d{1,12}\s+)?"
+    r"[\w./\\~@()\[\]-]*+[\s\"',*/:]*+"
+)
+_ENCODED = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{40,}={0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKey:
+    """What an agent must not read.
+
+    ``files`` are paths relative to rootdir: of case files, and of the files that they name; ``references``
+    the SQL of the case, ``expected`` the values it was given with as (column, value).
+    """
+
+    files: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    expected: tuple[tuple[str, str], ...] = ()
+
+
+def key_files(case_file: Path, root: Path) -> tuple[str, ...]:
+    """Return the files that a case file names as references and expected rows, relative to ``root``."""
+    try:
+        text = case_file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    found = {(case_file.parent / name).resolve() for name in _KEY_FILES.findall(text)}
+    return tuple(sorted(path.relative_to(root).as_posix() for path in found if path.is_relative_to(root)))
+
+
 def leaked(answer: Answer, case_files: Iterable[str], references: Iterable[str]) -> str | None:
+    """Return ``answer key read: read_file tests/total_revenue.yml``, or ``None``; see :func:`key_read`."""
+    return key_read(answer, AnswerKey(tuple(case_files), tuple(references)))
+
+
+def key_read(answer: Answer, key: AnswerKey) -> str | None:
     """Return ``answer key read: read_file tests/total_revenue.yml``, or ``None``.
 
-    ``case_files`` are paths relative to rootdir, ``references`` the SQL of the case. What the agent
-    wrote itself (the arguments of this call and of those before it) may come back: that is not a leak.
-    Bundles (``dataset.yaml``) hold governance cases, yet an agent has to read them.
+    What counts: a file of the key or of a run's results named together with its content, 40 characters of
+    a reference in what a tool gave (also encoded in base64), two expected values beside their column names.
+    What the agent wrote itself (the arguments of this call and of those before it) may come back: that is
+    not a leak; nor is a list of names (:func:`key_listed`). Bundles (``dataset.yaml``) hold governance
+    cases, yet an agent has to read them.
     """
     if not answer.tool_calls:
         return None
-    files = [_slashes(path) for path in case_files if PurePosixPath(path).name != BUNDLE]
-    keys = [folded for folded in map(_fold, references) if len(folded) >= WINDOW]
+    files = _files(key)
+    keys = [folded for folded in map(_fold, key.references) if len(folded) >= WINDOW]
     written = ""
     for call in answer.tool_calls:
-        args = list(_texts(call.args))
-        results = [*_texts(call.result), *([call.error] if call.error else [])]
+        args, results = list(_texts(call.args)), _results(call)
         written += "\n" + _fold(" ".join(args))
-        named = _named_file(files, args, results)
-        if named is not None:
+        named = _named_file(files, args, results) or _outputs_named(args, results)
+        if named is not None and _has_content(named, args, results, call):
             return f"answer key read: {call.name} {named}"
-        if any(_holds(key, _fold(text), written) for text in results for key in keys):
+        texts = [*results, *_decoded(results)]
+        if any(_holds(reference, _fold(text), written) for text in texts for reference in keys):
+            return f"answer key read: {call.name} {_subject(call)}".rstrip()
+        if any(_RECORDED.search(text) for text in results) or _shows_expected(key.expected, args, texts):
             return f"answer key read: {call.name} {_subject(call)}".rstrip()
     return None
 
 
+def key_listed(answer: Answer, key: AnswerKey) -> str | None:
+    """Return ``answer key listed: find tests/total_revenue.yml``: the agent knows the name, no more."""
+    files = _files(key)
+    for call in answer.tool_calls:
+        args, results = list(_texts(call.args)), _results(call)
+        named = _named_file(files, args, results)
+        if named is not None and not _has_content(named, args, results, call):
+            return f"answer key listed: {call.name} {named}"
+    return None
+
+
+def _files(key: AnswerKey) -> list[str]:
+    return [_slashes(path) for path in key.files if PurePosixPath(path).name != BUNDLE]
+
+
+def _results(call: ToolCall) -> list[str]:
+    return [*_texts(call.result), *([call.error] if call.error else [])]
+
+
+def _outputs_named(args: list[str], results: list[str]) -> str | None:
+    """Return the file of a run's results that the arguments of a call name."""
+    found = next((hit for text in args if (hit := OUTPUTS.search(_slashes(text)))), None)
+    return None if found is None else found[0]
+
+
+def _has_content(named: str, args: list[str], results: list[str], call: ToolCall) -> bool:
+    """Return whether a call that named a file shows more of it than its name."""
+    if call.status == "error":
+        return False
+    by_call = named in _slashes("\n".join(args)) or PurePosixPath(named).name in "\n".join(args)
+    if not results:
+        return by_call  # it was asked for, and what came back is not known
+    lines = [line for text in results for line in _slashes(text).splitlines() if line.strip()]
+    if by_call:
+        return not all(_PATH_LINE.fullmatch(line) for line in lines) or not any(
+            PurePosixPath(named).name in line for line in lines
+        )
+    # found by a search: tests/x.yml:3:  sql: SELECT ...
+    searched = re.compile(rf"(?:^|/){re.escape(PurePosixPath(named).name)}[:-]\s?(?:\d+[:-])?\s?\S")
+    return any(searched.search(line) for line in lines) or _hit_with_text(call.result, named)
+
+
+def _hit_with_text(value: Any, named: str) -> bool:
+    """Return whether a map in a result names the file and holds text beside it: a hit of a search."""
+    if isinstance(value, list | tuple):
+        return any(_hit_with_text(entry, named) for entry in value)
+    if not isinstance(value, Mapping):
+        return False
+    own = [entry for entry in value.values() if isinstance(entry, str)]
+    names = any(_slashes(text).endswith(PurePosixPath(named).name) for text in own)
+    prose = any(len(text) > 10 and _PATH_LINE.fullmatch(_slashes(text)) is None for text in own)
+    return (names and prose) or any(_hit_with_text(entry, named) for entry in value.values())
+
+
+def _decoded(results: list[str]) -> Iterator[str]:
+    """Yield what stands in base64 in ``results``."""
+    for text in results:
+        for hit in islice(_ENCODED.finditer(text), 50):
+            with contextlib.suppress(ValueError):
+                yield base64.b64decode(hit[0] + "=" * (-len(hit[0]) % 4)).decode("utf-8", "replace")
+
+
+def _shows_expected(expected: tuple[tuple[str, str], ...], args: list[str], texts: list[str]) -> bool:
+    """Return whether a text shows two expected values beside their column names, as a case file has them.
+
+    What a query printed looks alike, so a call that ran one is not looked at.
+    """
+    if len(expected) < 2 or re.search(r"\bselect\b", " ".join(args), re.IGNORECASE):
+        return False
+    for text in texts:
+        held = {
+            (name, value)
+            for name, value in expected
+            if re.search(rf"(?<!\w){re.escape(name)}[\"']?\s?:\s?[\"']?{re.escape(value)}(?![\w.])", text)
+        }
+        if len(held) >= 2:
+            return True
+    return False
+
+
 def _named_file(files: list[str], args: list[str], results: list[str]) -> str | None:
-    """Return the case file a call names: by its path, or by its name where its folder is named too."""
+    """Return the file of the key that a call names: by its path, or by its name and its folder."""
     everything = _slashes("\n".join((*args, *results)))
     for path in files:
         name = PurePosixPath(path).name
@@ -112,7 +240,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _fold(text: str) -> str:
     """Return blanks (also those escaped in JSON text) folded to one, a final ``;`` dropped."""
-    return re.sub(r"(?:\s|\\[nrt])+", " ", text.replace('\\"', '"')).strip().rstrip("; ")
+    return re.sub(r"(?:\s|\\[nrt])+", " ", text.replace('\\"', '"')).strip().rstrip("; ").casefold()
 
 
 def _slashes(path: str) -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pytest_agenteval.agents.base import RunnableAgent
     from pytest_agenteval.agents.runtime.call_pool import CallFuture, CallPool
     from pytest_agenteval.cases.model import Case
+    from pytest_agenteval.checks.leak import AnswerKey
     from pytest_agenteval.databases import Database, Databases
     from pytest_agenteval.engine.run import Run
     from pytest_agenteval.llm.file_budget import AttemptConsumption
@@ -450,9 +451,33 @@ class CaseRunner:
 
     def leak(self, answer: Answer) -> str | None:
         """Return how the answer key was read, if it was."""
-        from pytest_agenteval.checks.leak import leaked
+        from pytest_agenteval.checks.leak import key_read
 
-        return leaked(answer, self.run.files.read, self.case.statements)
+        return key_read(answer, self._key)
+
+    def listed(self, answer: Answer) -> str | None:
+        """Return how names of the answer key were listed, if they were."""
+        from pytest_agenteval.checks.leak import key_listed
+
+        return key_listed(answer, self._key)
+
+    @cached_property
+    def _key(self) -> AnswerKey:
+        """What the agent must not read."""
+        from pytest_agenteval.checks.leak import AnswerKey, key_files
+
+        case = self.case
+        tables = [case.expected, *(turn.expected for turn in case.turns)]
+        expected = [
+            (name, str(value))
+            for table in tables
+            if table is not None
+            for row in table.rows(50)
+            for name, value in zip(table.names, row, strict=True)
+            if value is not None
+        ]
+        files = (*self.run.files.read, *key_files(case.path, self.context.root))
+        return AnswerKey(files, case.statements, tuple(dict.fromkeys(expected)))
 
     def explained(self, attempt: Attempt, evidence: Evidence) -> Attempt:
         """The attempt with what is found out about its verdict; nothing is loaded where nothing is asked."""

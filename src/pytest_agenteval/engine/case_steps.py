@@ -70,6 +70,9 @@ class CaseSteps(Services, Protocol):
     def leak(self, answer: Answer, /) -> str | None:
         """Return how the answer key was read (``None``: it was not)."""
 
+    def listed(self, answer: Answer, /) -> str | None:
+        """Return how names of the answer key were listed without being read (``None``: they were not)."""
+
     def explained(self, attempt: Attempt, evidence: Evidence, /) -> Attempt:
         """The attempt with what is found out about its verdict: luck, cause, what differs in the SQL."""
 

@@ -222,6 +222,8 @@ def _judge(
     observed, results = _outcome(steps, evidence)
     draft.facts["observed"] = observed
     evidence = replace(evidence, observed=observed)
+    if (listed := steps.listed(answer)) is not None:
+        results.append(CheckResult("leak", False, listed, reason="leak", severity="warn"))
     results += _all_checks(steps, draft, evidence)
     if counts_as_check(results) and all(result.passed for result in results):
         results += empty_answer(evidence)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,7 +52,8 @@ def run_item(item: pytest.Item, values: dict[str, Any]) -> None:
     from pytest_agenteval.errors import JournalFailed
 
     try:
-        _run_item(item, values)
+        with _unnamed():
+            _run_item(item, values)
     except JournalFailed as error:
         _end_run(item, error)
         raise CaseError(str(error), pytrace=False) from None
@@ -58,6 +62,17 @@ def run_item(item: pytest.Item, values: dict[str, Any]) -> None:
 def _end_run(item: pytest.Item, error: JournalFailed) -> None:
     """Stop before the next case; the error itself stands at this one."""
     item.session.shouldfail = f"agenteval: {str(error).partition('; ')[0]}"
+
+
+@contextlib.contextmanager
+def _unnamed() -> Iterator[None]:
+    """Keep the name and path of the case from its agent, and from every program that it starts."""
+    name = os.environ.pop("PYTEST_CURRENT_TEST", None)
+    try:
+        yield
+    finally:
+        if name is not None:
+            os.environ["PYTEST_CURRENT_TEST"] = name
 
 
 def _run_item(item: pytest.Item, values: dict[str, Any]) -> None:
