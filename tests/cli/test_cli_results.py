@@ -102,7 +102,7 @@ def test_a_command_that_is_not_there_and_the_version(capsys):
     assert "there is no command 'chek', did you mean 'check'?" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["zzzzzz"])
-    assert "there is no command 'zzzzzz'; known: add, check, diff," in capsys.readouterr().err
+    assert "there is no command 'zzzzzz'; known: add, check, coverage, diff," in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert (ended.value.code, capsys.readouterr().out) == (0, f"pytest-agenteval {__version__}\n")
