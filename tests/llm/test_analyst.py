@@ -139,7 +139,7 @@ def test_all_rows_and_types_are_kept_the_model_sees_the_first(house, raw) -> Non
         (("execute_sql", {"sql_query": "SELECT nope FROM orders"}), 'column "nope" not found'),
         (("execute_sql", {"sql_query": "DROP TABLE orders"}), "only one SELECT"),
         (("execute_sql", {"sql_query": "SELECT * FROM read_csv('/etc/passwd')"}), "disabled"),
-        (("execute_sql", {"query": 5}), "execute_sql needs 'sql_query' as text, got {\"query\": 5}"),
+        (("execute_sql", {"query": 5}), "execute_sql needs 'sql_query' as text, got {\"query\":5}"),
         (("describe_table", {"table": "order"}), "no table 'order', did you mean 'main.orders'?"),
         (("drop_everything", {}), "unknown tool 'drop_everything'; there are list_tables, describe_table"),
         (("clarification", {"question": "?"}), "unknown tool 'clarification'"),

@@ -32,7 +32,7 @@ def test_a_folder_deleted_during_the_run_ends_it_and_what_was_answered_is_kept(p
     (kept,) = (tmp_path / "temp").glob("agenteval-main-*.jsonl")
     assert str(kept) in output
     assert kinds(kept.read_text(encoding="ascii")) == [
-        "started", "answer", "attempt", "started", "answer",
+        "started", "call", "answer", "attempt", "started", "call", "answer",
     ]  # fmt: skip
 
 

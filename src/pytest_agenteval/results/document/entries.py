@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from decimal import Decimal
@@ -235,9 +236,10 @@ def _number(value: Any) -> Any:
     if isinstance(value, Decimal):
         if not value.is_finite():
             return None
-        return (
-            int(value) if value == value.to_integral_value() and abs(value) <= SAFE_INTEGER else float(value)
-        )
+        if abs(value) <= SAFE_INTEGER and value == value.to_integral_value():
+            return int(value)
+        number = float(value)
+        return number if math.isfinite(number) else str(value)  # 1e400 is no JSON number
     if isinstance(value, list):
         return [_number(entry) for entry in value]
     if isinstance(value, dict):
