@@ -8,12 +8,12 @@ from typing import Literal
 
 from pytest_agenteval.authoring.importing.sources import ImportFailed
 
-_SHAPE = re.compile(r"[-+\u2212]?\s*[\d.,' \u00a0\u202f]*\d\s*%?")
+_SIGNS = frozenset("0123456789.,' \u00a0\u202f")
 _STYLES = {
     "dot": re.compile(r"(?:\d+|\d{1,3}(?:[,' \u00a0\u202f]\d{3})+)(?:\.\d+)?|\.\d+"),
     "comma": re.compile(r"(?:\d+|\d{1,3}(?:[.' \u00a0\u202f]\d{3})+)(?:,\d+)?"),
 }
-_CURRENCY = re.compile(r"^\s*(?:[€$£¥₹]|EUR|USD|GBP|CHF)?\s*(.*?)\s*(?:[€$£¥₹]|EUR|USD|GBP|CHF)?\s*$", re.I)
+_CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF")
 
 Style = Literal["dot", "comma"]
 
@@ -39,7 +39,8 @@ def column_style(cells: Sequence[str], column: str, name: str) -> Style:
 
 def looks_numeric(text: str) -> bool:
     """Return whether a cell is a number in some writing."""
-    return bool(_SHAPE.fullmatch(_bare(text)))
+    body = _bare(text).removesuffix("%").strip().lstrip("+-\u2212").strip()
+    return bool(body) and body[-1].isdigit() and _SIGNS.issuperset(body)
 
 
 def read_number(text: str, style: Style) -> int | float | None:
@@ -55,8 +56,13 @@ def read_number(text: str, style: Style) -> int | float | None:
 
 
 def _bare(text: str) -> str:
-    found = _CURRENCY.match(text.strip())
-    return found[1] if found else text.strip()
+    bare = text.strip()
+    for word in _CURRENCIES:
+        if bare.upper().startswith(word):
+            bare = bare[len(word) :].lstrip()
+        if bare.upper().endswith(word):
+            bare = bare[: -len(word)].rstrip()
+    return bare
 
 
 def decimals_of(text: str) -> int:

@@ -12,7 +12,9 @@ from pytest_agenteval.authoring.importing.sources import ImportFailed, SourceFil
 QUESTIONS = ("question", "query", "prompt", "input", "text", "user_question", "message")
 SQLS = ("sql", "SQL", "sql_query", "query_sql", "gold_sql", "reference_sql", "expected_sql", "statement")
 ANSWERS = ("answer", "value", "expected", "output", "result", "response", "text")
-_SELECT = re.compile(r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*\(*\s*(?:select|with)\b", re.IGNORECASE | re.DOTALL)
+_SELECT = re.compile(
+    r"\s*+(?:--[^\n]*+\n\s*+|/\*(?>.*?\*/)\s*+)*+[(\s]*+(?:select|with)\b", re.IGNORECASE | re.DOTALL
+)
 _REFUSED = re.compile(
     r"\b(?:can(?:not|'t| not) be answered|not answerable|unanswerable|should (?:be )?refuse|"
     r"nicht beantwort(?:bar|et werden)|kann nicht beantwortet|ne peut pas (?:etre|être) repondu|"

@@ -9,8 +9,7 @@ from typing import Any
 LONGEST = 100_000
 """Characters of a statement; a longer one is not parsed."""
 
-_OUTER = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
-_TAIL = re.compile(r"(?:[\s;]+|--[^\n]*)\Z")
+_OUTER = re.compile(r"\A(?>\s++|--[^\n]*+(?:\n|\Z)|/\*(?>.*?\*/))++", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w'])(?::[A-Za-z_]\w*|\$\d+|\?)(?![\w'])")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
 
@@ -18,8 +17,12 @@ _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
 def trimmed(sql: str) -> str:
     """Return the statement without comments around it and without its last semicolons."""
     text = _OUTER.sub("", sql.replace("\r\n", "\n"))
-    while (shorter := _TAIL.sub("", text)) != text:
-        text = shorter
+    lines = text.rstrip("; \t\n").split("\n")
+    while lines and lines[-1].lstrip().startswith("--"):
+        lines.pop()
+        text = "\n".join(lines)
+        lines = text.rstrip("; \t\n").split("\n")
+    text = "\n".join(lines)
     return "\n".join(line.rstrip().expandtabs(4) for line in text.splitlines())
 
 
