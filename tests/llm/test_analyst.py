@@ -354,7 +354,7 @@ def test_without_a_database_or_with_several(house, raw) -> None:
 
 def test_the_target(house) -> None:
     made = house.agent()
-    assert (made.kind, made.model_name, made.own) == ("llm", "openai:gpt-4.1", True)
+    assert (made.kind, made.model_name, made.is_builtin) == ("llm", "openai:gpt-4.1", True)
     with pytest.raises(SettingsError, match="give 'openai:m' by --agent-model"):
         make_agent("llm:openai:m", AgentContext(environ={}))
 

@@ -19,7 +19,7 @@ from typing import Any
 LONGEST = 5_000_000
 """Characters of a text that is looked at."""
 
-_RULE = re.compile(r"\s*[|+:┌├└]?(?:\s*:?[-─═]{1,}:?\s*[|+┼┬┴┤┐┘]?)+\s*")
+_RULE = re.compile(r"\s*+[|+:┌├└]?(?>\s*+:?[-─═]++:?\s*+[|+┼┬┴┤┐┘]?)++\s*+")
 _FOOTER = re.compile(r"\s*\(?\[?\d+ rows?(?: (?:x|\u00d7) \d+ columns| in set.*)?\]?\)?\s*")
 _NAME = re.compile(r"[^\W\d][\w .%#()*$/-]*")
 _NULLS = frozenset(("", "null", "none", "nan", "<na>", "nat", "\\n"))

@@ -288,7 +288,7 @@ def _read(text: str) -> datetime.datetime | None:
 def _shifted(base: datetime.datetime, step: Any, sign: int) -> datetime.datetime | None:
     if not isinstance(step, exp.Interval) or step.this is None:
         return None
-    match = re.fullmatch(r"\s*(-?\d+)\s*(\w+)?\s*", step.this.name)
+    match = re.fullmatch(r"\s*+(-?\d++)\s*+(\w++)?\s*+", step.this.name)
     unit = (
         str(step.args["unit"].name) if step.args.get("unit") else (match[2] if match else "") or ""
     ).upper()

@@ -151,7 +151,9 @@ _REFERENCE = re.compile(_COLUMNS.format("child") + r"\s*->\s*" + _COLUMNS.format
 _KEY = re.compile(_COLUMNS.format("table") + r"\s+(?:primary\s+)?(?:key|unique)", re.IGNORECASE)
 _NOT_NULL = re.compile(r"(?P<table>[\w.\"]+)\.(?P<column>[\w\"]+)\s+not\s+null", re.IGNORECASE)
 _LEAST = re.compile(r"(?P<table>[\w.\"]+)\.(?P<column>[\w\"]+)\s*(?P<rule>>=?)\s*0")
-_ORDER = re.compile(r"(?P<table>[\w.\"]+)\.(?P<low>[\w\"]+)\s*<=\s*(?:[\w.\"]+\.)?(?P<high>[\w\"]+)")
+_ORDER = re.compile(
+    r"(?<![\w.\"])(?P<table>[\w\"]++(?:\.[\w\"]++)*?)\.(?P<low>[\w\"]++)\s*+<=\s*+(?:[\w\"]++\.)*(?P<high>[\w\"]++)"
+)
 
 GRAMMAR = (
     "orders(id) key; customers.name unique; orders.customer_id -> customers.id; orders.total not null; "

@@ -296,7 +296,7 @@ def _grain(one: Shape, two: Shape) -> list[SqlDifference]:
 
 
 def _cell(text: str) -> tuple[str, str]:
-    match = re.search(r"(\w+)\.(\w+)", text)
+    match = re.search(r"\b(\w++)\.(\w++)", text)
     return (match[1], match[2]) if match else ("", "")
 
 

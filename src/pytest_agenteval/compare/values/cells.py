@@ -296,7 +296,7 @@ def _read_range(value: Any, reading: ColumnReading, depth: int) -> Cell:
     """Return ranges by their text, quotes and blanks around the bounds left out."""
     if not isinstance(value, str):
         return _unreadable(value)
-    return re.sub(r"\s*([,{}()\[\]])\s*", r"\1", value.strip().replace('"', "")), ()
+    return re.sub(r"(?<!\s)\s*+([,{}()\[\]])\s*+", r"\1", value.strip().replace('"', "")), ()
 
 
 def _read_geometry(value: Any, reading: ColumnReading, depth: int) -> Cell:

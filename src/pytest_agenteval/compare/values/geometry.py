@@ -40,7 +40,7 @@ def _spelled(text: str) -> str | None:
         return None
     text = re.sub(r"\b(Z|M|ZM)\b", "", text)
     text = _NUMBER.sub(lambda found: repr(float(found[0])), text)
-    text = re.sub(r"\s*([(),])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
+    text = re.sub(r"(?<!\s)\s*+([(),])\s*+", r"\1", re.sub(r"\s++", " ", text)).strip()
     # a multipoint may be written with or without parentheses around each point
     return re.sub(r"\(([^(),]+)\)", r"\1", text) if text.startswith("MULTIPOINT") else text
 
