@@ -476,3 +476,17 @@ def test_sql_that_cannot_be_read_has_its_place(shop: Project) -> None:
     code, lines = shop.check()
     assert code == 1
     assert lines[0].startswith('tests/a.yml:4:8: sql cannot be read: syntax error at or near "orders"')
+
+
+def test_a_variable_that_the_target_needs_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(
+        "agenteval.yaml",
+        'target: http:http://127.0.0.1:9/ask\nhttp:\n  body: {q: "{{ prompt }}"}\n'
+        "  headers: {Authorization: \"{{ env('SHOP_TOKEN') }}\"}\n",
+    )
+    project.write("tests/a.yml", "prompt: x\nexpected: [{a: 1}]\n")
+    code, lines = project.check()
+    assert code == 0
+    assert lines[0] == ("agenteval.yaml:4:1: warning: target: environment variable SHOP_TOKEN is not set")
+    monkeypatch.setenv("SHOP_TOKEN", "x")
+    assert project.check() == (0, ["1 file, 1 case: 0 errors, 0 warnings"])

@@ -164,6 +164,14 @@ def test_a_rename_that_fails_for_another_reason_is_raised(outputs, monkeypatch):
         RunFolder.reserve(outputs, NOW)
 
 
+def test_a_folder_whose_results_may_be_in_git_is_left_as_it_is(tmp_path):
+    team = tmp_path / "team"
+    team.mkdir()
+    (team / "results_20260101_000000.json").write_text("{}")
+    RunFolder.reserve(team, datetime(2026, 1, 2))
+    assert not (team / ".gitignore").exists()
+
+
 def test_git_ignores_the_outputs_folder_and_an_own_gitignore_stays(tmp_path):
     git = shutil.which("git")
     if git is None:

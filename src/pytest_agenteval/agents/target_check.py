@@ -59,6 +59,19 @@ def _missing_program(word: str) -> str | None:
     return f"target command: there is no program {word!r} on PATH"
 
 
+def missing_variable(target: str | None, project: Project) -> str | None:
+    """Return which environment variable a target needs that is not set here (``file:line: ...``)."""
+    if target is None or target.partition(":")[0] not in ("http", "https"):
+        return None
+    try:
+        _ = project.http
+    except VariableMissing as wrong:
+        return str(wrong)
+    except SettingsError:
+        return None
+    return None
+
+
 def _said(project: Project, read: Callable[[], Any]) -> str | None:
     from pytest_agenteval.config.known_secrets import redactor_of
     from pytest_agenteval.config.settings import Settings

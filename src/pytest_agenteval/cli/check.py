@@ -220,7 +220,7 @@ def _unusable(place: ProjectLocation, cases: Sequence[Case], skip_needed: bool) 
 
 def _target(place: ProjectLocation) -> Iterator[Problem]:
     """Yield what is wrong with the agent's target and the ``http`` block of the project file."""
-    from pytest_agenteval.agents.target_check import ANY_URL, http_fault, target_fault
+    from pytest_agenteval.agents.target_check import ANY_URL, http_fault, missing_variable, target_fault
 
     project, target = place.project, place.settings.target
     faults = []
@@ -230,6 +230,10 @@ def _target(place: ProjectLocation) -> Iterator[Problem]:
         faults.append(http_fault(project, ANY_URL))
     for fault in filter(None, faults):
         yield project.fault("http" if fault.startswith("http") else "target", fault)
+    if (missing := missing_variable(target, project)) is not None:
+        # only what the environment of a run has to set: as for databases no more than a warning
+        file, line, text = missing.split(":", 2)
+        yield Problem(place.root / file, int(line), 1, f"target: {text.strip()}", "warning")
 
 
 def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:

@@ -280,7 +280,13 @@ def documents(output_dir: Path) -> list[Path]:
 
 
 def ignore_in_git(output_dir: Path) -> None:
-    """Let git ignore the outputs folder, unless it has a ``.gitignore`` already."""
+    """Let git ignore the outputs folder, unless it has a ``.gitignore`` or results already.
+
+    A folder with results of another program, or of a team that keeps them in git, is left as it is: new
+    ones would vanish from its history without a word.
+    """
+    if documents(output_dir):
+        return
     try:
         with open(output_dir / ".gitignore", "x", encoding="ascii") as file:
             file.write("*\n")
