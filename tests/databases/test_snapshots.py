@@ -366,6 +366,17 @@ def test_who_belongs_to_a_run():
     assert copier.described(999_999_999) == "PID 999999999"
 
 
+def test_a_full_disk_is_named_by_its_folder(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    full = tmp_path / "full.py"
+    error = {"error": f"No space left on device: {file}"}
+    full.write_text(f"import json\nprint(json.dumps({error!r}))\n")
+    monkeypatch.setattr(copier, "__file__", str(full))
+    with pytest.raises(
+        DatabaseError, match=r"no snapshot, No space left on device in .*, where copies are made"
+    ):
+        count(opened(tmp_path))
+
+
 def test_a_copying_process_that_dies_is_an_error(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(copier, "__file__", str(tmp_path / "gone.py"))
     with pytest.raises(DatabaseError, match=r"no snapshot, the copying process ended with 2: .*gone\.py"):

@@ -305,6 +305,15 @@ def test_a_turn_past_the_deadline_is_an_error_at_once(raw) -> None:
     wire = HttpClient(retries=0)
     raw.says(then=http(429, {}, {"Retry-After": "30"}))
     send(wire, raw.url)
+    with pytest.raises(AgentFailed, match=r"\(429\) and asked for a pause that ends in (30|29) s, after the"):
+        send(wire, raw.url, seconds=1)
+    wire.close()
+
+
+def test_a_turn_that_other_calls_take_is_an_error_at_once(raw) -> None:
+    wire = HttpClient(retries=0)
+    raw.says(then=http(429, {}, {"Retry-After": "5"}))
+    send(wire, raw.url)
     with pytest.raises(AgentFailed, match=r"is limiting the rate \(429\), and this request's turn"):
         send(wire, raw.url, seconds=1)
     wire.close()

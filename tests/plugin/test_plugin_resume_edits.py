@@ -205,3 +205,32 @@ def test_what_an_agent_had_said_when_it_failed_is_no_answer_to_judge(project: py
     asked(project)
     assert run(project, "--agent-resume").ret == 0
     assert len(asked(project)) == 5
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["n0", "n2"])
+def test_cases_that_were_deleted_or_renamed_meanwhile_are_left_out(
+    project: pytest.Pytester, how: tuple[str, ...]
+) -> None:
+    run(project, ending="kill")
+    asked(project)
+    write(project, 1, "give 1", 99)
+    (project.path / "tests" / "c0.yml").unlink()
+    (project.path / "tests" / "c3.yml").unlink()
+    text = (project.path / "tests" / "c4.yml").read_text("utf-8")
+    (project.path / "tests" / "c4.yml").write_text(text.replace("name: c4", "name: new"), "utf-8")
+    result = run(project, "--agent-resume", *how)
+    assert verdicts(project.path) == {
+        "c1": "failed", "c2": "passed", "new": "passed",
+    }  # fmt: skip
+    assert (result.ret, asked(project)) == (1, ["give 4"])
+    assert not [path for path in (project.path / "tests" / "outputs").glob("results_*") if path.is_dir()]
+
+
+def test_cases_that_are_only_not_selected_stay_to_be_asked(project: pytest.Pytester) -> None:
+    run(project, ending="kill")
+    run(project, "--agent-resume", "tests/c3.yml")
+    found = verdicts(project.path)
+    assert (found["c3"], found["c4"], found["c0"]) == ("passed", "not_run", "passed")
+    asked(project)
+    assert run(project, "--agent-resume").ret == 0
+    assert asked(project) == ["give 4"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -159,7 +160,11 @@ def copy_file(source: DatabaseSource, path: Path, target: Path, pids: list[int])
     except ValueError:
         answer = {"error": f"the copying process ended with {done.returncode}: {done.stderr.strip()[-500:]}"}
     if "error" in answer:
-        raise DatabaseError(f"{source.where}: no snapshot, {answer['error']}")
+        why = str(answer["error"])
+        full = os.strerror(errno.ENOSPC)
+        if full in why:  # it names the file that was read
+            why = f"{full} in {target.parent}, where copies are made"
+        raise DatabaseError(f"{source.where}: no snapshot, {why}")
     return answer
 
 

@@ -22,6 +22,7 @@ class CaseFiles:
         self._context = context
         self._read: dict[str, str] = {}
         self._references: dict[str | None, dict[str, None]] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -53,9 +54,16 @@ class CaseFiles:
         )
         if loaded.cases:
             self._read[context.shown(path)] = "" if claim.speaks else claim.why
+        if not loaded.errors:
+            self._names[context.shown(path)] = frozenset(case.name for case in loaded.cases)
         for case in loaded.cases:
             self._references.setdefault(case.database, {}).update(dict.fromkeys(case.statements))
         return loaded
+
+    def lacks(self, shown: str, name: str) -> bool:
+        """Return whether a case is no more, given its file as reports show it: it was deleted or renamed."""
+        names = self._names.get(shown)
+        return name not in names if names is not None else not (self._context.root / shown).exists()
 
     def references(self, database: str) -> tuple[str, ...]:
         """Return the reference SQL of the cases read so far that use a database."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -318,8 +318,25 @@ class Run:
             if self.begun:
                 return
             self.begun = True
-            if self.journal.planned(items()) and self.context.process.local:
+            planned = items()
+            if self.journal.planned(planned) and self.context.process.local:
                 self.folder().write_run(info())
+                for nodeid in self._gone({item.nodeid for item in planned}):
+                    self.journal.gone(nodeid)
+
+    def _gone(self, planned: Collection[str]) -> list[str]:
+        """Return the items of the run that is gone on with whose cases were deleted or renamed since."""
+        from pytest_agenteval.results.journal.index import index_folder
+
+        folder = self.folder()
+        if not folder.generation:
+            return []
+        earlier = index_folder(folder, before=folder.generation).items
+        return [
+            nodeid
+            for nodeid, item in earlier.items()
+            if nodeid not in planned and self.files.lacks(item.planned.path, item.planned.name)
+        ]
 
     @resource
     def recorder(self) -> Recorder | None:

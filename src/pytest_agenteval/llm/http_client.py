@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pytest_agenteval.errors import AgentFailed, AgentTimeout
 from pytest_agenteval.llm.http_response import HttpResponse, retry_after
-from pytest_agenteval.llm.rate_limiter import RateLimiter, RateLimiters
+from pytest_agenteval.llm.rate_limiter import LARGEST_GAP, RateLimiter, RateLimiters
 from pytest_agenteval.support import clock
 from pytest_agenteval.support.redaction import bare_url
 from pytest_agenteval.types import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Answer, HttpAttempt
@@ -219,6 +219,12 @@ class HttpClient:
     def _wait_for_turn(self, call: _HttpCall, limiter: RateLimiter) -> None:
         """Wait until the endpoint's limiter lets the request go."""
         start = limiter.reserve(call.deadline)
+        if start is None and limiter.pause > LARGEST_GAP:  # longer than any gap of ours
+            raise self._failed(
+                call,
+                f"{call.service} is limiting the rate (429) and asked for a pause that ends in "
+                f"{limiter.pause:,.0f} s, after the attempt's deadline; wait, or raise --agent-timeout",
+            )
         if start is None:
             raise self._failed(
                 call,

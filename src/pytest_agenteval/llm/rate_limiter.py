@@ -28,6 +28,11 @@ class RateLimiter:
         """Seconds between two requests; 0 when nothing holds them back."""
         return self._gap
 
+    @property
+    def pause(self) -> float:
+        """Seconds until a request may be sent again."""
+        return max(0.0, self._next - clock.monotonic())
+
     def reserve(self, latest: float) -> float | None:
         """Return when the next request may be sent (``time.monotonic()``);
         ``None``: not before ``latest``.

@@ -69,7 +69,9 @@ def from_index(
 ) -> tuple[Document, list[tuple[JournalItem, int]]]:
     """Return the document of an index, and for each of its rows the item and the attempt's number."""
     order = {model: n for n, model in enumerate(dict.fromkeys(i.planned.model for i in index.items.values()))}
-    items = sorted(index.items.values(), key=lambda item: order[item.planned.model])
+    items = sorted(
+        (item for item in index.items.values() if item.counts), key=lambda item: order[item.planned.model]
+    )
     ran = [item for item in items if item.skipped is None or item.reruns]
     places = [(item, number) for item in ran for number in item.numbers()]
 

@@ -46,7 +46,7 @@ class JournalItem:
 
     ``plans`` are by generation, everything else by (rerun, attempt). ``answers`` is the last answer of
     each, ``paid`` every answer that a call of this run gave (not those taken over or judged again).
-    ``calls`` are the generations of the calls that began.
+    ``calls`` are the generations of the calls that began, ``gone`` is the one that did not find its case.
     """
 
     plans: dict[int, PlannedItem]
@@ -58,6 +58,12 @@ class JournalItem:
     carried: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     paid: list[LinePosition] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
+    gone: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the item belongs to the run: a case that is no more counts by its cost alone."""
+        return self.gone is None or self.gone < max(self.plans)
 
     @property
     def planned(self) -> PlannedItem:
@@ -117,7 +123,7 @@ class JournalItem:
         Of an answer that was judged again without a call the first record counts.
         """
         counted = []
-        for number in self.numbers():
+        for number in self.numbers() if self.counts else ():
             answer = self.finished(number)[1]
             if answer is not None:
                 again = answer.head.get("again")
@@ -231,6 +237,9 @@ def _note(items: dict[str, JournalItem], position: LinePosition, generation: int
     item = items.setdefault(nodeid, JournalItem({0: _unplanned(nodeid)}))
     if kind == "skipped":
         item.skipped = head["reason"]
+        return
+    if kind == "gone":
+        item.gone = generation
         return
     if kind == "call":
         item.calls.append(generation)

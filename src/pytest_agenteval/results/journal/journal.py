@@ -1,7 +1,8 @@
 """The journal of one process: one flushed JSON line per event, so that nothing paid for is lost.
 
-Kinds of lines: ``planned``, ``skipped``, ``started``, ``call``, ``answer``, ``attempt``, ``carried``. What
-follows ``"body":`` is large; all before it is small and enough for totals (:func:`head_of`).
+Kinds of lines: ``planned``, ``gone``, ``skipped``, ``started``, ``call``, ``answer``, ``attempt``,
+``carried``. What follows ``"body":`` is large; all before it is small and enough for totals
+(:func:`head_of`).
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ class Journal:
     def skipped(self, nodeid: str, reason: str, rerun: int = 0) -> None:
         """Record an item that is not to run, on purpose (``skip``, ``explicit``)."""
         self._event("skipped", nodeid, rerun, reason=reason)
+
+    def gone(self, nodeid: str) -> None:
+        """An item of an earlier generation is no more: its case was deleted or renamed."""
+        self._event("gone", nodeid, 0)
 
     def started(self, nodeid: str, rerun: int = 0) -> None:
         """Record that an item begins; without attempts behind it, its process died."""
