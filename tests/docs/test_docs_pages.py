@@ -55,6 +55,11 @@ class Story:
         pytest.fail(f"{self.page}:{block.line}: {why}", pytrace=False)
 
     def _place(self, block: Block) -> Path:
+        if block.notes.get("in") == "a clone":  # as a reader stands in one, with the example below docs
+            if not (example := self.folder / "docs" / "examples" / "jaffle_shop").exists():
+                example.parent.mkdir(parents=True)
+                copy_of_the_example(example)
+            return self.folder
         if block.notes.get("in") != "jaffle_shop":
             return self.folder
         if not self.example.exists():
