@@ -73,3 +73,37 @@ def test_200_cases_cost_at_most_a_second_more_than_200_test_files(tmp_path: Path
         extra.append(cpu_of(tmp_path / "cases") - cpu_of(tmp_path / "plain"))
     print(f"CPU of {CASES} cases above {CASES} plain files: median {statistics.median(extra):.2f} s")
     assert statistics.median(extra) <= 1.0
+
+
+SQL_AGENT = """
+import duckdb, pytest
+from pytest_agenteval import Answer, ToolCall
+
+@pytest.fixture(scope="session")
+def agent():
+    def answer(prompt):
+        number = int(prompt) % 20
+        sql = f"SELECT count(x.n) AS n, sum(x.n) AS s FROM t AS x WHERE x.n <= {number + 100} AND NOT x.n < 1"
+        with duckdb.connect("shop.duckdb", read_only=True) as connection:
+            (row,) = connection.execute(sql).fetchall()
+        rows = [{"n": row[0], "s": row[1]}]
+        return Answer("", tool_calls=(ToolCall("execute_sql", {"sql": sql}, {"rows": rows}),))
+    return answer
+"""
+
+
+def test_luck_costs_half_of_a_run_without_it_at_most(tmp_path: Path) -> None:
+    """200 passing cases from DuckDB, 20 pairs of statements, each tried once; everything on by default."""
+    build_cases(tmp_path)
+    (tmp_path / "conftest.py").write_text(SQL_AGENT, "utf-8")
+    for number in range(CASES):
+        sql = f"SELECT count(*) AS n, sum(n) AS s FROM t WHERE n BETWEEN 1 AND {number % 20 + 100}"
+        (tmp_path / "tests" / f"c{number:03}.yml").write_text(f"prompt: '{number}'\nsql: {sql}\n", "utf-8")
+    cpu_of(tmp_path, "--agent-luck=off")
+    without = min(cpu_of(tmp_path, "--agent-luck=off") for _ in range(2))
+    default = min(cpu_of(tmp_path) for _ in range(2))
+    every = cpu_of(tmp_path, "--agent-luck=warn")
+    ratio, pair = default / without, (every - without) / 20
+    print(f"CPU: off {without:.2f} s, default {default:.2f} s ({ratio:.2f} x), warn {every:.2f} s")
+    assert ratio <= 1.5
+    assert pair <= 2

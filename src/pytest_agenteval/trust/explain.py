@@ -39,7 +39,7 @@ SHARE = 0.1
 FEW_TRIALS = 20
 """Sets of rows for statements that differ in their spelling only, as far as they can be taken apart."""
 
-FIRST_SECONDS = 2.0
+FIRST_SECONDS = 1.5
 """Seconds that luck may take in any run, however short."""
 
 
