@@ -450,3 +450,96 @@ def test_the_command_refuses_what_it_cannot_read(project, tmp_path, capsys):
     root = project(**{"agenteval.yaml": "databases: 5\n"})
     assert main(["validate", str(root)]) == 2
     assert "agenteval.yaml:1:" in capsys.readouterr().err
+
+
+NAMED = """\
+    rules: [{name: revenue_rule, severity: high}]
+    classifications:
+      - {name: contact, columns: [main.customers.email], tags: [PII]}
+      - {name: loose, columns: [email], tags: [PII]}
+    """
+TABLES = {
+    "shop-db": {
+        "main.customers": ["id", "first_name"],
+        "main.orders": ["customer_id", "order_date", "amount"],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        (
+            "{outcome: allow, model_name: orderz, measure: total}",
+            "unknown model_name 'orderz', did you mean 'orders'?",
+        ),
+        (
+            "{outcome: allow, model_name: orders, measure: totl}",
+            "model 'orders' has no measure 'totl', did you mean 'total'?",
+        ),
+        (
+            "{outcome: allow, tool: query_metric}",
+            "unknown tool 'query_metric', did you mean 'query_metrics'?",
+        ),
+        (
+            "{outcome: allow, guidance_rules_include: [revenue_rul]}",
+            "unknown rule 'revenue_rul', did you mean 'revenue_rule'?",
+        ),
+        (
+            "{outcome: block, check_failed: pii_blok}",
+            "unknown policy check 'pii_blok', did you mean 'pii_block'?",
+        ),
+    ],
+)
+def test_what_a_case_names_must_exist(project, expected, said):
+    root = project(**case(expected), **{RULES: NAMED})
+    problems = [text for text, _ in found(root) if said in text]
+    assert problems
+    assert all(text.startswith(f"{DATASET}:14:") for text in problems)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "{outcome: allow, model_name: orders, measure: total, tool: query_metrics}",
+        "{outcome: allow, tool: my_own_tool, guidance_rules_include: [revenue_rule]}",
+        "{outcome: allow, model_name: orders}",
+    ],
+)
+def test_names_that_exist_or_are_nobodys_are_no_findings(project, expected):
+    assert found(project(**case(expected), **{RULES: NAMED})) == []
+
+
+def test_without_the_files_names_are_not_judged(project):
+    root = project(
+        **case("{outcome: allow, model_name: x, measure: y, guidance_rules_include: [z]}"), **{MODEL: None}
+    )
+    assert found(root) == []
+
+
+def test_columns_of_rules_filters_and_joins_must_exist(project):
+    root = project(**{RULES: NAMED})
+    said = [text for text, _ in found(root, None, TABLES)]
+    assert f"{RULES}:3:21: column main.customers.email does not exist; known: first_name, id" in said
+    assert any(
+        "column main.orders.status does not exist" in text and "semantic_model.yml:7:" in text
+        for text in said
+    )
+    changed = change(
+        MODEL, "foreign_key: customer_id, related_key: id", "foreign_key: custmer_id, related_key: idd"
+    )
+    said = [text for text, _ in found(project(**changed), None, TABLES)]
+    assert any(
+        "column main.orders.custmer_id does not exist, did you mean 'customer_id'?" in text for text in said
+    )
+    assert any("column main.customers.idd does not exist, did you mean 'id'?" in text for text in said)
+    unknown = NAMED.replace("main.customers.email", "main.nobody.email")
+    assert any(
+        "table main.nobody does not exist" in text
+        for text, _ in found(project(**{RULES: unknown}), None, TABLES)
+    )
+
+
+def test_the_business_rules_are_one_of_the_files(project):
+    names = [path.name for path in validate(project(**{RULES: NAMED}), ["shop-db"]).files]
+    assert names == ["policy.yml", "dataset.yaml", "business_rules.yml", "semantic_model.yml"]

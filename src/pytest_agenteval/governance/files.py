@@ -96,7 +96,10 @@ class SemanticModel:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """All governance files below a folder; ``problems`` are the faults found while reading."""
+    """All governance files below a folder; ``problems`` are the faults found while reading.
+
+    ``rules_file`` is that of the business rules, ``None`` where there is none.
+    """
 
     root: Path
     policy: Policy | None
@@ -105,6 +108,7 @@ class Governance:
     rules: tuple[str, ...]
     classified: Mapping[str, tuple[str, ...]]
     problems: tuple[Problem, ...]
+    rules_file: FileSection | None = None
 
     @property
     def pii(self) -> dict[str, tuple[str, ...]]:
@@ -139,7 +143,7 @@ def load_governance(root: Path, policy: str = POLICY) -> Governance:
     names = () if rules is None else tuple(n for r in rules.listed("rules") if (n := r.text("name")))
     classified = {} if rules is None else _classified(rules, tags)
     problems = tuple(problem for section in sections for problem in section.reader.problems)
-    return Governance(root, loaded, bundles, models, names, classified, problems)
+    return Governance(root, loaded, bundles, models, names, classified, problems, rules)
 
 
 def policy_at(root: str | Path, path: str) -> Policy | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agenteval.cases.yaml_reader import Node, Reader, compose, found, read_text
+from pytest_agenteval.errors import Problem
 
 
 class FileSection:
@@ -28,6 +29,13 @@ class FileSection:
     def at(self, key: str) -> Node:
         """Return the node to point at for ``key``: its key, else this mapping."""
         return self._entries[key].key if key in self._entries else self.node
+
+    def problem(self, key: str | None, text: str, severity: str = "error") -> Problem:
+        """Return a problem at ``key`` (or at the mapping, or at the top of its file)."""
+        node = self.node if key is None else self.at(key)
+        mark: Any = getattr(node, "start_mark", None)
+        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+        return Problem(self.reader.path, line, column, text, severity)
 
     def section(self, key: str) -> FileSection:
         """Return the mapping under ``key``; an empty one where there is none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pytest_agenteval.checks.sql.names import has_column, listed, same_table, split_column
 from pytest_agenteval.errors import Problem
@@ -19,6 +18,7 @@ from pytest_agenteval.governance.files import (
     SemanticModel,
     load_governance,
 )
+from pytest_agenteval.governance.named_things import columns_in, expected_names
 from pytest_agenteval.governance.section import FileSection
 from pytest_agenteval.support.text import did_you_mean
 
@@ -56,26 +56,25 @@ def validate(
         *_bundles(governance, known),
         *_policy(governance),
         *_models(governance),
+        *expected_names(governance),
         *_in_databases(governance, schemas or {}),
     ]
     unique = sorted(set(found), key=lambda p: (p.path, p.line, p.column, p.text))
     sections = [governance.policy.section] if governance.policy is not None else []
     files = [s.reader.path for s in sections if s is not None]
     files += [bundle.section.reader.path for bundle in governance.bundles]
+    files += [governance.rules_file.reader.path] if governance.rules_file is not None else []
     files += sorted({model.section.reader.path for model in governance.models.values()})
     return Validation(tuple(unique), tuple(files))
 
 
-def _at(section: FileSection, key: str | None, text: str, severity: str = "error") -> Problem:
+def _at(section: FileSection, key: str | None, text: str) -> Problem:
     """Return a problem at a key of a section (or at the section, or at the top of its file)."""
-    node = section.node if key is None else section.at(key)
-    mark: Any = getattr(node, "start_mark", None)
-    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-    return Problem(section.reader.path, line, column, text, severity)
+    return section.problem(key, text)
 
 
 def _warn(section: FileSection, key: str | None, text: str) -> Problem:
-    return _at(section, key, text, "warning")
+    return section.problem(key, text, "warning")
 
 
 def _missing_files(governance: Governance) -> Iterator[Problem]:
@@ -211,6 +210,7 @@ def _in_databases(governance: Governance, schemas: Schemas) -> Iterator[Problem]
     merged = {table: columns for schema in schemas.values() for table, columns in schema.items()}
     if not merged:
         return
+    yield from columns_in(governance, merged)
     if governance.policy is not None and governance.policy.section is not None:
         columns = governance.policy.section.section("pii").section("columns")
         for table, names in governance.policy.pii_columns.items():
