@@ -181,6 +181,12 @@ class HttpClient:
             call.answering = True
             length = response.headers.get("content-length", "")
             call.expected = int(length) if length.isdigit() else None
+            encodings = response.headers.get("content-encoding", "")
+            if "," in encodings:
+                # each of them may multiply a small body a thousand times
+                raise self._failed(
+                    call, f"{call.service} packed its answer more than once ({encodings[:80]})"
+                )
             for chunk in response.iter_bytes():
                 body += chunk
                 call.received = response.num_bytes_downloaded

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pytest_agenteval.cases.model import Case
 from pytest_agenteval.engine.evidence import turn_label
 from pytest_agenteval.reports.findings import luck_lines, why_lines
-from pytest_agenteval.support.text import escape_line, escape_text, one_line
+from pytest_agenteval.support.text import escape_line, escape_text, one_line, shortened
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
@@ -53,8 +53,10 @@ def _error(attempt: Attempt, width: int) -> Iterator[str]:
     """Yield the machinery's own words, after the stage that failed."""
     first, *more = (attempt.error or attempt.message).splitlines() or [""]
     stage = f"error in stage {attempt.stage}: " if attempt.stage else ""
-    yield from _cut(textwrap.wrap(escape_text(stage + first), width, subsequent_indent="  ") or [""])
-    yield from _cut(list(map(escape_text, more)))
+    yield from _cut(
+        textwrap.wrap(escape_text(stage + shortened(first, 100_000)), width, subsequent_indent="  ") or [""]
+    )
+    yield from _cut([escape_text(shortened(line)) for line in more])
 
 
 def _traceback(text: str, style: str) -> list[str]:
@@ -103,7 +105,7 @@ def _failed(attempt: Attempt, turns: int, width: int) -> Iterator[str]:
         yield ""
     yield from checks
     if not data and not checks:
-        yield from textwrap.wrap(one_line(attempt.message), width)
+        yield from textwrap.wrap(one_line(shortened(attempt.message)), width)
 
 
 def _difference(attempt: Attempt, turns: int, width: int) -> list[str]:
@@ -131,7 +133,7 @@ def _check(check: CheckResult, turns: int, width: int) -> list[str]:
     name = f" {one_line(check.name)!r}" if check.name else ""
     turn = "" if check.turn is None or turns < 2 else f" of {turn_label(check.turn, turns)}"
     word = "warning from" if check.severity == "warn" else "failed"
-    why = one_line(check.why.removeprefix(f"{check.type}: "))
+    why = one_line(shortened(check.why).removeprefix(f"{check.type}: "))
     text = f"{word} {check.type}{name}{turn}: {why}"
     return textwrap.wrap(text, width, subsequent_indent="  ")
 
@@ -154,7 +156,7 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
 
 def _folded(label: str, text: str, width: int, most: int = 6) -> list[str]:
     """Return ``label     text``, blanks folded, wrapped behind the label; at most ``most`` lines."""
-    lines = textwrap.wrap(one_line(text), max(width - 10, 20)) or [""]
+    lines = textwrap.wrap(one_line(shortened(text)), max(width - 10, 20)) or [""]
     if len(lines) > most:
         lines = [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
     return [f"{label if number == 0 else '':<10}{line}" for number, line in enumerate(lines)]

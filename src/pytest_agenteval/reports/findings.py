@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_agenteval.results.document.document import Document
-from pytest_agenteval.support.text import counted, fit, one_line, pad, text_width
+from pytest_agenteval.support.text import counted, fit, one_line, pad, shortened, text_width
 from pytest_agenteval.types import Findings
 
 LABEL = 10
@@ -40,7 +40,7 @@ def why_lines(findings: Findings | None, width: int) -> list[str]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    wrapped = textwrap.wrap(one_line(text), max(20, width - LABEL)) or [""]
+    wrapped = textwrap.wrap(one_line(shortened(text)), max(20, width - LABEL)) or [""]
     return [
         f"{pad(word, LABEL)}{line}".rstrip()
         for word, line in zip([label, *[""] * len(wrapped)], wrapped, strict=False)

@@ -196,3 +196,14 @@ def _scalar(value: Any, limit: int) -> str:
         return str(value)
     except Exception as error:  # a hostile __str__ must not stop the report
         return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+LONGEST_SHOWN = 20_000
+"""Characters of a text that a report looks at: it shows a few lines, and wrapping takes long."""
+
+
+def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
+    """Return ``text``; of one longer than ``most`` characters both ends, with how many were left out."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} … ({len(text) - most:,} more characters) … {text[-(most // 2) :]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import shlex
 import signal
 import subprocess
@@ -28,6 +29,11 @@ TAIL = 2000
 """Characters of stderr (and of bad stdout) that an error shows."""
 TERM_GRACE = 0.2
 """Seconds between SIGTERM and SIGKILL for a program past its deadline."""
+MOST = 64 * 1024**2
+"""Bytes that a program may print on stdout; of stderr the last ``MOST_LOGGED`` are kept."""
+MOST_LOGGED = 1024**2
+KILL_GRACE = 3.0
+"""Seconds that a killed program has to be gone."""
 READ_GRACE = 0.3
 """Seconds to read what a killed program had written to stderr."""
 
@@ -129,18 +135,26 @@ class CommandAgent:
             self._running.add(process)
         try:
             with self._guard.around(process.pid):
-                stdout, stderr = process.communicate(data, timeout=left)
-        except subprocess.TimeoutExpired:
-            stderr = _end(process)
-            raise AgentTimeout(
-                f"no answer within {timeout:g} s from {self._shown}{self._tail(_text(stderr))}"
-            ) from None
+                pipes = _Pipes(process, data)
+                ended = pipes.wait(left)
         except BaseException:
             _end(process)
+            _close(process)
             raise
         finally:
             with self._lock:
                 self._running.discard(process)
+        _end(process)  # what it has left in the background, too
+        stdout, stderr = pipes.read(READ_GRACE)
+        if pipes.overflowed:
+            raise AgentFailed(
+                f"{self._shown} printed more than {MOST // 1024**2} MB on stdout; expected one JSON value "
+                f"there and everything else on stderr{self._tail(_text(stderr))}"
+            )
+        if not ended:
+            raise AgentTimeout(
+                f"no answer within {timeout:g} s from {self._shown}{self._tail(_text(stderr))}"
+            )
         return _text(stdout), _text(stderr), process.returncode
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -195,24 +209,84 @@ def _ending(code: int) -> str:
     return f"was killed by signal {-code}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> bytes:
-    """End the program and everything it started; returns what it had written to stderr."""
-    try:
+class _Pipes:
+    """What a program reads and prints, by threads: stdout up to ``MOST``, the end of stderr."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data: bytes) -> None:
+        self._process = process
+        self._chunks: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.overflowed = False
+        self._threads = [
+            threading.Thread(target=self._read, args=("stdout",), daemon=True),
+            threading.Thread(target=self._read, args=("stderr",), daemon=True),
+        ]
+        for thread in (*self._threads, threading.Thread(target=self._write, args=(data,), daemon=True)):
+            thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the program has ended; whether it did, and printed no more than it may."""
+        deadline = clock.monotonic() + seconds
+        for _ in self._threads:
+            try:
+                self._news.get(timeout=max(0.0, deadline - clock.monotonic()))
+            except queue.Empty:
+                return False
+            if self.overflowed:
+                return False
+        try:
+            self._process.wait(max(0.001, deadline - clock.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def read(self, grace: float) -> tuple[bytes, bytes]:
+        """Return what was read; a grandchild that left the group may still hold the pipes."""
+        for thread in self._threads:
+            thread.join(grace)
+            if thread.is_alive():
+                break
+        else:
+            _close(self._process)
+        return b"".join(self._chunks["stdout"]), b"".join(self._chunks["stderr"])
+
+    def _read(self, name: str) -> None:
+        pipe = getattr(self._process, name)
+        chunks, size = self._chunks[name], 0
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(pipe.fileno(), 1 << 16):
+                chunks.append(chunk)
+                size += len(chunk)
+                if name == "stdout" and size > MOST:
+                    self.overflowed = True
+                    break
+                while name == "stderr" and size > MOST_LOGGED:
+                    size -= len(chunks.pop(0))
+        self._news.put(name)
+
+    def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it need not read what it is told
+            self._process.stdin.write(data)
+            self._process.stdin.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the program and everything it started."""
+    if process.poll() is None:
         _signal(process, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(TERM_GRACE)
-        _signal(process, signal.SIGKILL)
-        return process.communicate(timeout=READ_GRACE)[1] or b""
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        return getattr(error, "stderr", None) or b""  # a grandchild that left the group holds the pipe
-    finally:
-        _signal(process, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(TERM_GRACE)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+    _signal(process, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(KILL_GRACE)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.kinds.command import task_to_json
@@ -20,6 +20,7 @@ from pytest_agenteval.llm.http_client import HttpClient
 from pytest_agenteval.llm.http_response import HttpResponse, error_text
 from pytest_agenteval.support import clock
 from pytest_agenteval.support.json_codec import decode
+from pytest_agenteval.support.secret_shapes import SECRET_NAME
 from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 
 SERVICE = "http agent"
@@ -288,8 +289,17 @@ class _Sender:
         headers = self.agent.config.headers
         filled = headers.fill(self.values) if headers else {}
         texts = {name: "" if value is None else str(value) for name, value in filled.items()}
+        if _origin(url) != _origin(self.agent.config.url.fill(self.values, url=True)):
+            # an answer named another host: what is meant for the first one is not sent there
+            texts = {name: text for name, text in texts.items() if not SECRET_NAME.search(name)}
         if "accept" not in map(str.lower, texts):
             texts["Accept"] = "application/json"
+        for name, text in texts.items():
+            if not text.isascii() or any(ord(character) < 32 and character != "\t" for character in text):
+                raise AgentFailed(
+                    f"{SERVICE}: header {name!r} cannot be sent: its value holds a line break, a control "
+                    "character or a letter beyond ASCII; put such text into the body"
+                )
         try:
             reply = self.agent.wire.send(
                 method,
@@ -306,6 +316,12 @@ class _Sender:
         if not 200 <= reply.status < 300:
             raise reply.failure()
         return reply
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port: what credentials are meant for."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _is_whole_path(poll: Poll) -> bool:
