@@ -53,6 +53,18 @@ class Fake(dt.datetime):
     pass
 
 
+class Day(dt.date):
+    pass
+
+
+class Clock(dt.time):
+    pass
+
+
+class Span(dt.timedelta):
+    pass
+
+
 class Point(NamedTuple):
     x: int
     y: int
@@ -102,6 +114,9 @@ MEANINGS: list[tuple[Any, Any]] = [
     (Level.LOW, 1),
     (Amount("1.10"), D("1.10")),
     (Fake(2024, 1, 2, 3, tzinfo=dt.UTC), dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)),
+    (Day(2024, 1, 2), dt.date(2024, 1, 2)),
+    (Clock(3, 4, fold=1), dt.time(3, 4, fold=1)),
+    (Span(days=1), dt.timedelta(days=1)),
     (fractions.Fraction(1, 4), 0.25),
     (1 + 2j, "(1+2j)"),
     (ipaddress.ip_address("10.0.0.1"), "10.0.0.1"),

@@ -183,7 +183,7 @@ def test_a_long_list_is_studied_in_part() -> None:
         (["12.5%", "7%"], ["12.5", "7"], "percent_text"),
         (["12.5", "7"], ["12.5 %", "7 %"], "percent_text"),
         (["12.5%", "7%"], [12.5, 8], "values_differ"),
-        (["12.5%", "no"], ["12.50%", "no"], "values_differ"),
+        (["12.5%", "no"], ["12.50%", "no"], "rows_differ"),
         (["12.5%", "inf"], [12.5, "inf"], "percent_text"),
     ],
 )

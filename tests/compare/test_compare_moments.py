@@ -166,3 +166,42 @@ def test_postgres_counts_a_year_as_its_drivers_do() -> None:
     assert judged(kind, "1 year", "P12M", dt.timedelta(days=365), "365 days", "360 days") == [
         True, True, True, False]  # fmt: skip
     assert judged("INTERVAL", dt.timedelta(days=360), "1 year", "12 months") == [True, True]
+
+
+def test_other_values_of_typed_columns() -> None:
+    """What is no bit, address, range, geometry, hstore or tuple is equal to itself alone."""
+    assert judged("BIT", "101", b"\x05\xfd", "101", "102", 101, 5.5) == [True, True, False, True, False]
+    assert judged("INET", "10.0.0.1", "10.0.0.1/32", "10.0.0.1/24", "home") == [True, False, False]
+    assert judged("INT4RANGE", "[1,5)", "[1, 5)", " [1,5) ", "[1,5]", 5) == [True, True, False, False]
+    point = "POINT (1 2)"
+    assert judged("GEOMETRY", point, "SRID=4326;POINT(1.0 2)", "POINT(2 1)", "somewhere", 5, b"\x01") == [
+        True, False, False, False, False]  # fmt: skip
+    wkb = "0101000000000000000000f03f0000000000000040"
+    line = "010200000002000000" + "00" * 32
+    assert judged("GEOMETRY", "POINT (1 2)", wkb, wkb[:-2], "0109000000") == [True, False, False]
+    assert judged("GEOMETRY", "LINESTRING (0 0, 0 0)", line, "LINESTRING(0 0,0 0)") == [True, True]
+    assert judged("GEOMETRY", "POINT EMPTY", "0101000000000000000000f87f000000000000f87f") == [True]
+    assert judged("HSTORE", '"a"=>"1"', {"a": 1}, '{"a": "1"}', '"a"=>"2"', '"a"=>"1" x', 5, "a") == [
+        True, True, False, False, False, False]  # fmt: skip
+    pair = (1, "a")
+    assert judged("TUPLE(INTEGER, VARCHAR)", pair, [1, "a"], '[1, "a"]', {"x": 1, "y": "a"}, [1], "?") == [
+        True, True, True, False, False]  # fmt: skip
+    entries = [[["a", 1]], [("a", 1)], [["a", 1, 2]]]
+    assert judged("MAP(VARCHAR, INTEGER)", {"a": 1}, *entries) == [True, True, False]
+    assert judged("BIT VARYING(5)", "101", "101") == [True]
+    spelled = ["\\xdead", "\\xDEAD", "0xdead", "dead", "\\xDE\\xAD", "\\xdeae", 5]
+    assert judged("BYTEA", b"\xde\xad", *spelled) == [
+        True, True, True, True, True, False, False]  # fmt: skip
+    assert judged("MONEY", 12.5, "$12.50", 12.5, "12.6") == [True, True, False]
+
+
+def test_columns_that_only_the_array_engine_reads_by_value() -> None:
+    spans = pa.array([pa.MonthDayNano([1, 0, 0]), pa.MonthDayNano([2, 0, 0])])
+    table = Table((Column("x", "INTERVAL"),), (pa.chunked_array([spans] * 600),), 1200)
+    assert compare(table, one(None, *["P30D", "P60D"] * 600)).matched
+    assert not compare(table, one(None, *["P30D", "P61D"] * 600)).matched
+    far = pa.array([[2**31 - 1]] * 1100, pa.list_(pa.int32())).cast(pa.list_(pa.date32()))
+    ends = Table((Column("x", "DATE[]"), Column("p")), (far, ["5 %"] * 1100), 1100)
+    other = Table((Column("x"), Column("q")), (far, ["5"] * 1100), 1100)
+    assert compare(ends, ends).matched
+    assert not compare(ends, other).matched

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from pytest_agenteval.errors import DatabaseError, ExtractionFailed, QueryLimitReached
-from pytest_agenteval.extraction import extract
+from pytest_agenteval.extraction import executed_queries, extract, result_table
 from pytest_agenteval.extraction.executed_queries import is_sql_tool, unnamed_queries
 from pytest_agenteval.extraction.steps import NOTHING
 from pytest_agenteval.table import Table
@@ -112,6 +112,14 @@ def test_a_text_that_is_a_statement_is_run():
         rerun=again,
     )
     assert again.ran == []
+
+
+def test_what_gave_nothing_is_nothing_in_every_step():
+    failed = answer(call("SELECT 1 AS n", {"isError": True}))
+    assert executed_queries(failed) == ()
+    assert extract(failed, mode="matched") == NOTHING
+    assert result_table([[1]], "SELECT 1 AS n").records() == [{"n": 1}]  # type: ignore[union-attr]
+    assert result_table("text") is None
 
 
 def test_the_mode_rerun():

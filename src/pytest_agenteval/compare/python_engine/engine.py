@@ -23,7 +23,7 @@ from pytest_agenteval.compare.python_engine.matching import (
 )
 from pytest_agenteval.compare.values.cells import Cell, ColumnReading, read_cell
 from pytest_agenteval.compare.values.numbers import CLOSE, NO, ROUNDED, NumberRule
-from pytest_agenteval.table import Table
+from pytest_agenteval.table import Table, arrow_values
 
 if TYPE_CHECKING:
     from pytest_agenteval.compare.columns import ColumnMap
@@ -206,9 +206,9 @@ def has_percent(values: Any) -> bool:
     if hasattr(values, "dtype") and values.dtype.kind in "iufb":
         return False
     if hasattr(values, "type") and hasattr(values, "to_pylist"):
-        if not any(word in str(values.type) for word in ("string", "dictionary")):
+        if not str(values.type).startswith(("string", "large_string", "dictionary")):
             return False
-        values = values.to_pylist()
+        values = arrow_values(values)
     if isinstance(values, list) and not any(issubclass(kind, str) for kind in set(map(type, values))):
         return False
     return any(isinstance(value, str) and "%" in value for value in values)
