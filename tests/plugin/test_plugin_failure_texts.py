@@ -224,8 +224,13 @@ def shown(project: pytest.Pytester, prompt: str, more: str = "") -> list[str]:
 
 def test_an_agent_that_only_talks_is_told_how_to_hand_a_table_over(shop: pytest.Pytester) -> None:
     lines = shown(shop, "text")
-    (told,) = [line for line in lines if line.startswith("no data returned: ")]
-    assert "an agent hands a table over as rows (a list of dicts, a DataFrame)" in told
+    assert [line for line in lines if line.startswith("no data returned: the agent returned no table")]
+    (hint,) = [line for line in lines if line.startswith("hint")]
+    assert hint.endswith(
+        "an agent hands a table over as rows (a list of dicts, a DataFrame), as Answer(text, data=rows), or "
+        "with the ToolCall that ran the SQL; --agent-extract json with --agent-extract-model reads one out "
+        "of the text"
+    )
     assert "said      There are 6 stores." in lines
 
 

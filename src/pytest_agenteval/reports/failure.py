@@ -12,6 +12,10 @@ from pytest_agenteval.support.text import escape_line, escape_text, one_line, sh
 from pytest_agenteval.types import Attempt, CaseResult, CheckResult
 
 WIDTH = 80
+HAND_OVER = (
+    "an agent hands a table over as rows (a list of dicts, a DataFrame), as Answer(text, data=rows), or with "
+    "the ToolCall that ran the SQL; --agent-extract json with --agent-extract-model reads one out of the text"
+)
 SPOKEN = ("text", "judge", "factuality", "outcome")
 """Checks of what the agent said; it is shown where one of them fails."""
 MARKS = {"passed": "✓", "failed": "✗", "error": "!", "review": "?", "not_run": "-", "running": "…"}
@@ -152,6 +156,8 @@ def _sources(attempt: Attempt, width: int) -> Iterator[str]:
     said = attempt.answer.text if attempt.answer is not None else ""
     if said.strip() and (without or wordy):
         yield from _folded("said", said, width)
+    if attempt.reason == "no_answer" and attempt.answer is not None and not attempt.answer.tool_calls:
+        yield from _folded("hint", HAND_OVER, width)
 
 
 def _folded(label: str, text: str, width: int, most: int = 6) -> list[str]:
