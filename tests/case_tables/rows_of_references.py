@@ -152,7 +152,7 @@ expect:
         says=(
             "text: ",
             "'orders'",
-            "'^x'",
+            "`^x`",
             "expected 6",
             "missing tool_call: lookup",
             "forbidden tool_call: execute_sql",

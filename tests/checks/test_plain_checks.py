@@ -415,3 +415,13 @@ def test_metric_messages():
     assert faults(type="metric", metrics="revenue") == [
         "metrics: should be written `model.measure`, found 'revenue'"
     ]
+
+
+def test_the_value_of_a_function_that_returns_a_text():
+    assert judged(evidence(" refund\n"), type="value", equals="refund").passed
+    assert judged(evidence("12"), type="value", equals=12).passed
+    wrong = judged(evidence("refused"), type="value", equals="refund")
+    assert (wrong.passed, wrong.why) == (False, "value: 'refused', expected 'refund'")
+    # a column or a row is one of a table
+    assert judged(evidence("refund"), type="value", column="a", equals="refund").why == "no data returned"
+    assert judged(evidence(""), type="value", equals="refund").why == "no data returned"

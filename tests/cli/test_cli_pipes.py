@@ -35,3 +35,11 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert done.stderr == ""
+
+
+def test_view_takes_results_and_nothing_else(tmp_path, capsys):
+    from pytest_agenteval.cli import main
+
+    (tmp_path / "junit.xml").write_text("<testsuite/>")
+    assert main(["view", str(tmp_path / "junit.xml")]) == 2
+    assert "junit.xml is not a results file (results_*.json), nor a folder of them" in capsys.readouterr().err

@@ -78,7 +78,10 @@ class ValueCheck(Check):
     def check(self, evidence: Evidence) -> CheckResult:
         """Look the value up, then compare it."""
         label = f"value {self.column}" if self.column else "value"
-        if self.row or self.column is not None or evidence.value is None:
+        plain = not self.row and self.column is None
+        if plain and evidence.value is None and evidence.table is None and evidence.text.strip():
+            found: Any = evidence.text.strip()  # a function that returns a text has given that value
+        elif not plain or evidence.value is None:
             found = self._cell(evidence.table)
             if isinstance(found, CheckResult):
                 return found

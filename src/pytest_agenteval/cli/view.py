@@ -80,6 +80,8 @@ def _where(given: Path | None) -> tuple[Path, Path, str]:
     page = ""
     folder = given.resolve()
     if folder.is_file():
+        if folder.suffix != ".json":
+            raise AgentEvalError(f"{given} is not a results file (results_*.json), nor a folder of them")
         from urllib.parse import quote
 
         page = f"runs/{quote(folder.name.removesuffix('.json'), safe='')}"
