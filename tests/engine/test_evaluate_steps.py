@@ -19,6 +19,7 @@ from pytest_agenteval.errors import (
     ExtractionFailed,
     JournalFailed,
     ReferenceFailed,
+    RunStopped,
     StageError,
 )
 from pytest_agenteval.table import Table
@@ -172,6 +173,12 @@ def test_what_the_budget_stops_is_not_run(run):
     assert (first.verdict, second.verdict, result.verdict) == ("not_run", "not_run", "not_run")
     assert result.message == "budget of $1.00 spent"
     assert (first.reason, result.score) == ("budget", None)
+
+
+def test_what_a_stopped_run_does_not_ask_is_not_run(run):
+    result, (attempt,) = run(ask=raising(RunStopped("not asked: the run was stopped (-x)")))
+    assert (result.verdict, attempt.reason) == ("not_run", "stopped")
+    assert result.message == "not asked: the run was stopped (-x)"
 
 
 def test_a_defect_of_ours_names_its_stage_and_its_place(run):
