@@ -143,11 +143,13 @@ def test_a_readable_answer_key_is_told(project: Project) -> None:
     project.write("nao_config.yaml", "databases: []\n")
     project.write("tests/a.yml", "prompt: x\noutcome: refuse\n")
     project.write("a.yml", "prompt: x\noutcome: refuse\n")
-    said = ".naoignore:1:1: warning: tests/ is not listed, so the agent can read the answer key; "
-    said += "add the line tests/"
+    said = "nao_config.yaml:1:1: warning: tests/ is not kept from it by a .naoignore, so the agent can read "
+    said += "the answer key; add the line tests/"
 
     assert project.check(".", "a.yml")[1] == [said, "2 files, 2 cases: 0 errors, 1 warning"]
     project.write(".naoignore", "templates/\n*.lock\n")
+    said = ".naoignore:1:1: warning: tests/ is not listed, so the agent can read the answer key; "
+    said += "add the line tests/"
     assert project.check()[1][0] == said
     for line in ("tests", "/tests/", "tests/**", "**/tests/*", "*"):
         project.write(".naoignore", f"templates/\n{line}\n")

@@ -243,14 +243,17 @@ def _exposed(place: ProjectLocation, cases: Sequence[Case]) -> list[Problem]:
         return []
     path = place.home / f".{kind}ignore"
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-    inside = [case.path.relative_to(place.root) for case in cases if case.path.is_relative_to(place.root)]
+    inside = [case.path.relative_to(place.home) for case in cases if case.path.is_relative_to(place.home)]
     folders = sorted({parts[0] for parts in (entry.parts for entry in inside) if len(parts) > 1})
+    listed = "is not listed" if path.is_file() else f"is not kept from it by a {path.name}"
+    # a file that is not there has no place; the project file says whose agent it is
+    shown = path if path.is_file() else place.project.path or path
     return [
         Problem(
-            path,
+            shown,
             1,
             1,
-            f"{folder}/ is not listed, so the agent can read the answer key; add the line {folder}/",
+            f"{folder}/ {listed}, so the agent can read the answer key; add the line {folder}/",
             "warning",
         )
         for folder in folders
