@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_agenteval.compare.engine import ComparisonEngine
+from pytest_agenteval.compare.fitting import Fitting
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.matching import hopcroft_karp
 from pytest_agenteval.support.column_names import NAME_RULES, expected_by_alias, fold_name
@@ -16,6 +17,7 @@ PARTIAL = "partial_match"
 MOST_MEASURED = 900
 LEAST_SHARE = 0.5
 MOST_CROSSED = 20
+MANY_ROWS = 200_000
 Pairs = list[tuple[int, int]]
 
 
@@ -110,7 +112,7 @@ class _Finder:
         actual_indexes: list[int],
         runs: Sequence[range] | None,
     ) -> None:
-        self.engine, self.runs = engine, runs
+        self.engine, self.runs, self.fitting = engine, runs, Fitting(engine)
         self.expected, self.actual = engine.expected.names, engine.actual.names
         self.expected_indexes, self.actual_indexes = expected_indexes, actual_indexes
         self.found: dict[int, int] = {}
@@ -187,9 +189,16 @@ class _Finder:
         few = len(expected_indexes) * len(actual_indexes) <= MOST_MEASURED
         for e in expected_indexes if few else ():
             for a in actual_indexes:
-                if (e, a) not in agree:
+                if (e, a) not in agree and (not least or self._worth(e, a)):
                     share = self.engine.agreement(e, a)
                     agree.update({(e, a): share} if share >= least else {})
+
+    def _worth(self, e: int, a: int) -> bool:
+        """Return whether two columns are worth comparing: of one kind where there are many rows."""
+        if max(self.engine.rows) > MANY_ROWS:
+            kind, other = self.engine.kind(e), self.fitting.head(a)[0]
+            return kind == other or (kind.tolerant and other.numeric)
+        return self.fitting.fits(e, a)
 
     def by_value(self) -> None:
         """Map what remains by value, confirmed on whole rows; else what agrees in part."""

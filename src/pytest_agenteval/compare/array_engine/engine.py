@@ -28,6 +28,7 @@ from pytest_agenteval.compare.array_engine.number_rule import ArrayNumberRule, r
 from pytest_agenteval.compare.array_engine.reading import cells_side, read_side, read_texts
 from pytest_agenteval.compare.array_engine.row_hashes import ArrayColumn, hash_rows
 from pytest_agenteval.compare.engine import Assignment, BaseEngine, Mapping
+from pytest_agenteval.compare.fitting import Fitting
 from pytest_agenteval.compare.json_cells import JSON_LIKE, loosened, structured, texts_of_objects
 from pytest_agenteval.compare.options import ComparisonOptions
 from pytest_agenteval.compare.python_engine.engine import (
@@ -166,6 +167,7 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
         Columns are distinguished by what they hold, not pair by pair, so that wide tables stay cheap.
         """
         scaled = {a for a in actual_indexes if self.percent(a)}
+        fitting = Fitting(self) if max(self.rows) > MOST_EXACT else None
         indexes: dict[ColumnReading, ContentIndex] = {}
         out: dict[int, list[int]] = {}
         for e in expected_indexes:
@@ -173,6 +175,11 @@ class ArrayEngine(BaseEngine[ArrayColumn]):
             by_rows = self.options.duplicates == "set" or options.percent == "either"
             if by_rows or reading.kind.name in JSON_LIKE:
                 out[e] = [a for a in actual_indexes if self.pair([(e, a)]).matched]
+                continue
+            if fitting and not all(fitting.fits(e, a) for a in actual_indexes):
+                # a long column of another kind is not worth reading, value by value
+                some = [a for a in actual_indexes if fitting.fits(e, a)]
+                out[e] = self.candidates([e], some)[e] if some else []
                 continue
             if reading not in indexes:
                 indexes[reading] = self._index(reading, actual_indexes)

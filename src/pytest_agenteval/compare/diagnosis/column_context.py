@@ -9,9 +9,6 @@ from typing import Any
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.values.sql_types import Kind
 
-MOMENTS = ("date", "timestamp", "instant")
-"""Kinds of values that name a day."""
-
 
 class ColumnContext(ABC):
     """Rows of a failed comparison in which columns are studied value by value.

@@ -7,7 +7,6 @@ it is: such a column is missing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -15,27 +14,20 @@ from typing import Any
 
 from pytest_agenteval.compare.alignment import Alignment
 from pytest_agenteval.compare.columns import ColumnMap, affinity, best_pairs
-from pytest_agenteval.compare.diagnosis.column_context import MOMENTS
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed
 from pytest_agenteval.compare.diagnosis.diagnose import diagnose, diagnose_form
 from pytest_agenteval.compare.engine import ComparisonEngine
+from pytest_agenteval.compare.fitting import Fitting
 from pytest_agenteval.compare.ordering import tie_runs
 from pytest_agenteval.compare.result import Diagnosis
-from pytest_agenteval.compare.values.cells import ColumnReading, Unreadable, read_cell
-from pytest_agenteval.compare.values.sql_types import Kind, kind_of, kind_of_values
-from pytest_agenteval.support.scalars import is_null, plain
 from pytest_agenteval.support.text import counted
-from pytest_agenteval.table import Table
 
-HEAD = 200
-MOST_TRIED = 12
+MOST_TRIED, FEW_TRIED = 12, 2
+MANY_ROWS = 100_000
 MOST_SCORED = 400
 VAGUE = ("values_differ", "rows_differ", "rows_scrambled", "duplicate_counts", "type", "date_format")
 FORM = ("extra_column", "pivoted", "transposed", "missing_column", "ambiguous_columns")
 """Words about which columns there are: no pairing of columns is needed to say them."""
-_DATE_LIKE = re.compile(
-    r"\d{1,4}\s?[-/. ]\s?(\d{1,2}|[A-Za-z]{3,9})([-/. ,]\s?\d{1,4})?|[A-Za-z]{3,9} \d{1,4}.*|\d{8}"
-)
 
 Explained = tuple[DiagnosisContext[Any], Diagnosis, Alignment]
 
@@ -54,7 +46,8 @@ def explain(
     if not columns.missing or not columns.extra or engine.options.columns == "position":
         return context, *_said(context, *diagnose(context))
     first: Explained | None = None
-    for pairs in islice(_pairings(engine, columns), MOST_TRIED):
+    tried = MOST_TRIED if max(engine.rows) <= MANY_ROWS else FEW_TRIED
+    for pairs in islice(_pairings(engine, columns), tried):
         trial = _context(engine, columns.with_partial(pairs), runs, order)
         if trial.matched and trial.runs is None:
             return context, *_named_only(context, trial)
@@ -110,7 +103,7 @@ def _said(
 
 def _pairings(engine: ComparisonEngine[Any, Any], columns: ColumnMap) -> Iterator[list[tuple[int, int]]]:
     """Yield injective pairings of missing columns with left-over ones that fit, the likeliest first."""
-    fits = _Fitting(engine)
+    fits = Fitting(engine)
     fitting = {e: [a for a in columns.extra if fits.fits(e, a)] for e in columns.missing}
     fitting = {e: found for e, found in fitting.items() if found}
     if not fitting:
@@ -155,7 +148,7 @@ def _better_by_name(
     )
 
 
-def _injective(fits: _Fitting, fitting: dict[int, list[int]]) -> Iterator[list[tuple[int, int]]]:
+def _injective(fits: Fitting, fitting: dict[int, list[int]]) -> Iterator[list[tuple[int, int]]]:
     """Yield pairings in the order of their likeness by name, kind and place;
     as many columns as there can be.
     """
@@ -179,59 +172,3 @@ def _injective(fits: _Fitting, fitting: dict[int, list[int]]) -> Iterator[list[t
             pairs = list(zip(ordered, choice, strict=True))
             if len(set(choice)) == len(choice) and pairs != best:
                 yield pairs
-
-
-class _Fitting:
-    """Which answered columns could stand for an expected one: their values can be read as such."""
-
-    def __init__(self, engine: ComparisonEngine[Any, Any]) -> None:
-        self.engine = engine
-        self._heads: dict[int, tuple[Kind, list[Any]]] = {}
-        self._fits: dict[tuple[Kind, bool, int], bool] = {}
-
-    def head(self, a: int) -> tuple[Kind, list[Any]]:
-        """Return the kind of an answered column and its first values, NULLs left out."""
-        if a not in self._heads:
-            column, values = self.engine.actual.columns[a], self.engine.actual.values[a]
-            head = Table((column,), (values,), self.engine.actual.row_count).head(HEAD).column(0)
-            found = [value for value in map(plain, head) if not is_null(value)]
-            self._heads[a] = kind_of(column.type) or kind_of_values(found), found
-        return self._heads[a]
-
-    def fits(self, e: int, a: int) -> bool:
-        """Return whether column ``a`` could be column ``e``."""
-        kind = self.engine.kind(e)
-        codes = kind.name == "text" and self._digits(e)
-        key = kind, codes, a
-        if key not in self._fits:
-            self._fits[key] = _readable(kind, codes, *self.head(a))
-        return self._fits[key]
-
-    def _digits(self, e: int) -> bool:
-        texts = [v for v in self.engine.expected.head(HEAD).column(e) if isinstance(v, str)]
-        return bool(texts) and all(text.strip().isdigit() for text in texts)
-
-
-def _readable(kind: Kind, codes: bool, other: Kind, values: list[Any]) -> bool:
-    """Return whether values of kind ``other`` can be read as ``kind``;
-    ``codes``: texts of digits are expected.
-    """
-    if not values:
-        return True
-    if kind.name == "text":
-        return other.name in ("text", "uuid", "json") or (codes and other.numeric)
-    if kind.name in MOMENTS and other.name == "text":
-        texts = [value.strip()[:40] for value in values if isinstance(value, str)]
-        return _mostly([_DATE_LIKE.fullmatch(text) is not None for text in texts])
-    if kind.name in MOMENTS or other.name in MOMENTS:
-        return kind.name in MOMENTS and other.name in MOMENTS
-    if kind.name == "boolean" and other.numeric:
-        return all(value in (0, 1) for value in values)
-    if kind.numeric and other.name == "boolean":
-        return False
-    reading = ColumnReading(kind)
-    return _mostly([not isinstance(read_cell(value, reading)[0], Unreadable) for value in values])
-
-
-def _mostly(flags: Sequence[bool]) -> bool:
-    return bool(flags) and sum(flags) * 2 > len(flags)

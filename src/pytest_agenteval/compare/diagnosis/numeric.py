@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import accumulate, product
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.column_context import MOMENTS, ColumnContext
+from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
 from pytest_agenteval.compare.diagnosis.context import number_of, numbers_of
 from pytest_agenteval.compare.diagnosis.one_column import found
+from pytest_agenteval.compare.fitting import MOMENTS
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.cells import NUMBER, Cell

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.column_context import MOMENTS, ColumnContext
+from pytest_agenteval.compare.diagnosis.column_context import ColumnContext
 from pytest_agenteval.compare.diagnosis.context import unreadable
+from pytest_agenteval.compare.fitting import MOMENTS
 from pytest_agenteval.compare.python_engine.matching import PairedColumn
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.canonical import clean_text, label

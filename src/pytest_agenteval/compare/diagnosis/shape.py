@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pytest_agenteval.compare.diagnosis.column_context import MOMENTS
 from pytest_agenteval.compare.diagnosis.context import DiagnosisContext, listed, number_of
+from pytest_agenteval.compare.fitting import MOMENTS
 from pytest_agenteval.compare.result import Diagnosis
 from pytest_agenteval.compare.values.numbers import NO, Number, NumberRule
 from pytest_agenteval.compare.values.sql_types import kind_of, kind_of_values
