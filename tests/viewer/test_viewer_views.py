@@ -181,6 +181,25 @@ def test_another_answer_is_not_an_equal_one(results: Path, changed: Changed) -> 
     assert equal_attempts(document, number_of(results, "latest_order")) == []  # no answer, so none is equal
 
 
+def test_a_judges_reasons_are_shown_of_a_pass_too(outputs: Path, results: Path, changed: Changed) -> None:
+    """False passes of a judge are found by reading why it was content."""
+    said = {"type": "factuality", "name": None, "passed": True, "score": 1.0, "severity": "fail"}
+    told = {**said, "why": "A: agrees", "details": {"letter": "A", "rationale": "both say <b>12</b> stores"}}
+    kind = {"rationale": "kind and short"}
+    again = {**said, "type": "judge", "why": "judge: kind and short", "details": kind}
+
+    def change(entry: dict[str, Any]) -> None:
+        if entry["name"] == "total_revenue":
+            entry["checks"] = [told, again]
+
+    changed(results, change)
+    with site_of(outputs, outputs.parents[1], bind(0)) as site:
+        number = number_of(results, "total_revenue")
+        text = site.ask(f"/runs/{results.stem}/attempts/{number}")[2]
+    assert "the judge: both say &lt;b&gt;12&lt;/b&gt; stores" in text
+    assert "the judge: kind and short" not in text  # it stands in the line already
+
+
 def test_the_trend_is_of_whole_runs_of_the_same_models(
     outputs: Path, results: Path, changed: Changed, jaffle_results: Path
 ) -> None:
