@@ -229,7 +229,9 @@ class CaseBuilder:
         return known.get(entry.value.value) if entry.value.id == "scalar" else None
 
     def _sql_of(self, node: Node, name: str) -> str | None:
-        path = self._reader.path.parent / name
+        path = self._reader.beside(node, "sql_file", name)
+        if path is None:
+            return None
         try:
             text, problem = read_text(path)
         except OSError as wrong:

@@ -15,7 +15,7 @@ from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, decode, found
+from pytest_agenteval.cases.yaml_reader import MappingEntry, Node, Reader, decode, file_bytes, found
 from pytest_agenteval.support.text import did_you_mean
 from pytest_agenteval.table import Table
 
@@ -182,9 +182,11 @@ def _from_csv(reader: Reader, node: Node, types: Mapping[str, tuple[str, Node]])
     if node.id != "scalar" or not node.value.strip():
         reader.error(node, f"expected: file must be the name of a CSV file, found {found(node)}")
         return None
-    path = reader.path.parent / node.value
+    path = reader.beside(node, "expected.file", node.value)
+    if path is None:
+        return None
     try:
-        text, problem = decode(path, path.read_bytes())
+        text, problem = decode(path, file_bytes(path))
     except OSError as wrong:
         reader.error(node, f"expected: cannot read {node.value!r} beside the case file: {wrong.strerror}")
         return None

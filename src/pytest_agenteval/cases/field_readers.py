@@ -144,6 +144,8 @@ def whole(low: int, high: int | None = None) -> Read:
     def read(reader: Reader, node: Node, key: str) -> int | None:
         if node.id == "scalar" and node.tag.endswith(":int") and not surprise(node):
             value = reader.scalar(node)
+            if value is None:  # more digits than Python reads; said already
+                return None
             if high is not None and value > high:
                 reader.error(node, f"{key}: expected at most {high:,}, found {found(node)}")
                 return None
@@ -312,6 +314,14 @@ def _mark(reader: Reader, node: Node, key: str) -> Mark | None:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
             args = tuple(ast.literal_eval(argument) for argument in tree.args)
             kwargs = {k.arg: ast.literal_eval(k.value) for k in tree.keywords if k.arg is not None}
+            condition = kwargs.get("condition", args[0] if args else None)
+            if tree.func.id in ("skipif", "xfail") and isinstance(condition, str):
+                reader.error(
+                    node,
+                    f"{key}: the condition of {tree.func.id} is a text, which pytest would run as code; "
+                    "write True or False, or use skip: and xfail: of the case",
+                )
+                return None
             if len(kwargs) == len(tree.keywords):
                 return Mark(tree.func.id, args, kwargs)
     except (SyntaxError, ValueError, MemoryError, RecursionError):

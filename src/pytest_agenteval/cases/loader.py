@@ -103,7 +103,7 @@ def _load(path: Path, rules: SuiteRules, claim: FileClaim, root: Path | None) ->
         return LoadedFile(ours=False)
     if not roots:
         return LoadedFile(problems=(Problem(path, 1, 1, "no case: the file is empty"),))
-    reader = Reader(path, lines=text.splitlines())
+    reader = Reader(path, lines=text.splitlines(), root=root)
     if claim.kind == "dataset":
         from pytest_agenteval.cases.dataset_cases import dataset_cases
 

@@ -7,7 +7,9 @@ number, merge keys are resolved, and what YAML 1.1 surprises with is reported (`
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,8 +61,19 @@ class Reader:
     problems: list[Problem] = field(default_factory=list)
     errors: int = 0
     lines: Sequence[str] = ()
+    root: Path | None = None
     _values: int = 0
     _warned: set[tuple[int, int]] = field(default_factory=set)
+
+    def beside(self, node: Node, key: str, name: str) -> Path | None:
+        """Return the file that a case names, beside its own; ``None`` after an error: it lies elsewhere."""
+        path = self.path.parent / name
+        inside = self.root is None or path.resolve().is_relative_to(self.root.resolve())
+        if not inside:
+            self.error(
+                node, f"{key}: {name!r} lies outside of the project ({self.root}); move the file into it"
+            )
+        return path if inside else None
 
     def written(self, node: Node) -> str:
         """Return a node as it stands in the file; '' where it takes several lines, or they are not known."""
@@ -248,10 +261,17 @@ def found(node: Node) -> str:
 
 def read_text(path: Path) -> tuple[str, Problem | None]:
     """Return the text of a UTF-8 file (a BOM is dropped), or the problem with it."""
-    data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        return "", Problem(path, 1, 1, f"{len(data):,} bytes; a case file may have {MAX_BYTES:,}")
-    return decode(path, data)
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        return "", Problem(path, 1, 1, f"{size:,} bytes; a case file may have {MAX_BYTES:,}")
+    return decode(path, file_bytes(path))
+
+
+def file_bytes(path: Path) -> bytes:
+    """Return what a file holds. Raises ``OSError``, also for what is no file: a pipe would never end."""
+    if not stat.S_ISREG(path.stat().st_mode) and path.exists():
+        raise OSError(errno.EINVAL, "not a file (a folder, a pipe or a device)", str(path))
+    return path.read_bytes()
 
 
 def decode(path: Path, data: bytes) -> tuple[str, Problem | None]:

@@ -102,6 +102,13 @@ def map_columns(
     return finder.result()
 
 
+MOST_OFFERED = 50
+"""Answered columns without a name in common, for each expected one, that are searched by value ..."""
+
+FEW_ROWS = 10
+"""... where the tables have fewer rows than this."""
+
+
 class _Finder:
     """The steps of the contract, each over all columns before the next."""
 
@@ -206,6 +213,8 @@ class _Finder:
         if not expected_indexes or not actual_indexes:
             return
         chosen = None
+        if self._too_many(len(expected_indexes), len(actual_indexes)):
+            return
         same = self.engine.expected.row_count == self.engine.actual.row_count
         if same or self.engine.options.duplicates == "set":
             if len(actual_indexes) >= len(expected_indexes):
@@ -219,6 +228,13 @@ class _Finder:
         if expected_indexes and actual_indexes:
             for e, a in self._likely(expected_indexes, actual_indexes, least=LEAST_SHARE):
                 self.found[e], self.how[e] = a, PARTIAL
+
+    def _too_many(self, wanted: int, offered: int) -> bool:
+        """Return whether so many columns are offered that one fits by chance: a value alone proves nothing.
+
+        In rows enough a column does not fit by chance; in a few, among hundreds of columns, one does.
+        """
+        return offered > MOST_OFFERED * wanted and self.engine.expected.row_count < FEW_ROWS
 
     def _in_part(self, expected_indexes: list[int], actual_indexes: list[int]) -> Pairs | None:
         """Return those columns alone whose values are there: the others are what is wrong."""

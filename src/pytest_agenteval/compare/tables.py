@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Generic
@@ -30,7 +31,12 @@ def compare(expected: Table, actual: Table | None, options: ComparisonOptions | 
     ``actual`` is ``None`` where the agent returned no data: that fails, it is not an empty table. Columns
     are read by the expected column's SQL type. Never raises for any value in either table.
     """
-    options = options or ComparisonOptions()
+    # an agent in this process may have set the context to two digits, or to raise
+    with decimal.localcontext(decimal.Context(prec=28, rounding=decimal.ROUND_HALF_EVEN)):
+        return _compare(expected, actual, options or ComparisonOptions())
+
+
+def _compare(expected: Table, actual: Table | None, options: ComparisonOptions) -> Comparison:
     if actual is None:
         text = f"the agent returned no table; {counted(expected.row_count, 'row')} expected"
         counts = Counts(expected=expected.row_count)
