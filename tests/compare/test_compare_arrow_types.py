@@ -61,10 +61,7 @@ ARRAYS: dict[str, Any] = {
         for kind in (pa.binary(), pa.large_binary(), pa.binary_view())
     },
     "fixed_binary": plain(pa.binary(2), b"\xde\xad", b"bb"),
-    **{
-        str(kind): plain(kind, D("1.25"), D("2.50"))
-        for kind in (pa.decimal32(5, 2), pa.decimal64(9, 2), pa.decimal128(10, 2), pa.decimal256(50, 2))
-    },
+    **{str(kind): plain(kind, D("1.25"), D("2.50")) for kind in (pa.decimal128(10, 2), pa.decimal256(50, 2))},
     "date32": plain(pa.date32(), DAY, dt.date(2024, 1, 2)),
     "date64": plain(pa.date64(), DAY, dt.date(2024, 1, 2)),
     **{
@@ -92,7 +89,6 @@ ARRAYS: dict[str, Any] = {
     ),
     "map": plain(pa.map_(pa.string(), pa.int64()), [("a", 1)], [("a", 2)]),
     "list_of_views": plain(pa.list_(pa.string_view()), ["a", None], ["a", "b"]),
-    "list_of_short": plain(pa.list_(pa.decimal32(5, 2)), [D("1.25")], [D("1.50")]),
     "struct_of_dictionary": plain(
         pa.struct([("a", pa.dictionary(pa.int8(), pa.string()))]), {"a": "x"}, {"a": "y"}
     ),
@@ -102,18 +98,24 @@ ARRAYS: dict[str, Any] = {
     ).dictionary_encode(),
     "run_ends": encoded,
     "union": union,
-    "uuid": extension(pa.uuid(), pa.binary(16), uuid.UUID(int=5).bytes, uuid.UUID(int=6).bytes),
-    "json": extension(pa.json_(), pa.string(), '{"a": 1}', '{"a": 2}'),
-    "bool8": extension(pa.bool8(), pa.int8(), 1, 0),
-    "opaque": extension(pa.opaque(pa.binary(), "thing", "Vendor"), pa.binary(), b"a", b"b"),
-    "tensor": extension(pa.fixed_shape_tensor(pa.int64(), [2]), pa.list_(pa.int64(), 2), [1, 2], [1, 3]),
-    "bignum": extension(
-        pa.opaque(pa.binary(), "bignum", "DuckDB"),
-        pa.binary(),
-        b"\x80\x00\x01\x07",
-        b"\x7f\xff\xfe\xf8",
-    ),
 }
+if hasattr(pa, "json_"):  # pyarrow 19: the oldest that is allowed has none of these
+    ARRAYS |= {
+        "decimal32": plain(pa.decimal32(5, 2), D("1.25"), D("2.50")),
+        "decimal64": plain(pa.decimal64(9, 2), D("1.25"), D("2.50")),
+        "list_of_short": plain(pa.list_(pa.decimal32(5, 2)), [D("1.25")], [D("1.50")]),
+        "uuid": extension(pa.uuid(), pa.binary(16), uuid.UUID(int=5).bytes, uuid.UUID(int=6).bytes),
+        "json": extension(pa.json_(), pa.string(), '{"a": 1}', '{"a": 2}'),
+        "bool8": extension(pa.bool8(), pa.int8(), 1, 0),
+        "opaque": extension(pa.opaque(pa.binary(), "thing", "Vendor"), pa.binary(), b"a", b"b"),
+        "tensor": extension(pa.fixed_shape_tensor(pa.int64(), [2]), pa.list_(pa.int64(), 2), [1, 2], [1, 3]),
+        "bignum": extension(
+            pa.opaque(pa.binary(), "bignum", "DuckDB"),
+            pa.binary(),
+            b"\x80\x00\x01\x07",
+            b"\x7f\xff\xfe\xf8",
+        ),
+    }
 ROWS = {"plain": 4, "array": 600}
 
 
