@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from test_compare_twins import both, one, table
 
-from pytest_agenteval.compare import compare
+from pytest_agenteval.compare import compare, parse_options
 from pytest_agenteval.compare.array_engine import number_rule as vector_rule
 from pytest_agenteval.compare.render import render
 from pytest_agenteval.table import Table
@@ -192,3 +192,27 @@ def test_percentages_as_text(expected, answered, word):
                     Table.from_rows(["r"], [[v] for v in answered]))  # fmt: skip
     assert not found.matched
     assert found.diagnosis.word == word
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT (i % 7) / 3.0::DOUBLE AS a FROM range(20000) t(i)",
+        "SELECT (i % 5)::DECIMAL(12,4) / 7 AS a, 'x' || i % 3 AS t FROM range(30000) t(i)",
+        "SELECT (i % 3)::DECIMAL(10,2) AS a, (i % 2)::DOUBLE + 0.5 AS b FROM range(10000) t(i)",
+        "SELECT CASE WHEN i % 4 = 0 THEN NULL ELSE (i % 3)::DOUBLE END AS a FROM range(10000) t(i)",
+        "SELECT CASE WHEN i % 2 = 0 THEN '1.5' ELSE '2.5' END AS a FROM range(10000) t(i)",
+    ],
+)
+def test_a_set_of_few_values_equals_itself_however_often_they_come(sql):
+    import duckdb
+
+    options = parse_options({"duplicates": "set"})
+    whole = Table.from_duckdb(duckdb.sql(sql))
+    columns = tuple(type(c)(c.name, "DOUBLE" if c.name == "a" else c.type) for c in whole.columns)
+    typed = Table(columns, whole.values, whole.row_count)
+    assert compare(typed, whole, options).matched
+    once = Table.from_duckdb(duckdb.sql(f"SELECT DISTINCT * FROM ({sql})"))
+    assert compare(typed, once, options).matched
+    less = Table.from_duckdb(duckdb.sql(f"SELECT DISTINCT * FROM ({sql}) OFFSET 1"))
+    assert not compare(typed, less, options).matched

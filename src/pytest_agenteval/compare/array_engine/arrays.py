@@ -117,6 +117,17 @@ class ToleranceNumbers:
         return True
 
 
+def exact_codes(numbers: ToleranceNumbers, rows: NDArray[Any]) -> Ints:
+    """Return integers for the numbers of ``rows`` (absent ones too) that are equal where the numbers are."""
+    if numbers.given is not None:
+        known: dict[Any, int] = {}
+        codes = [known.setdefault(numbers.given[row], len(known)) for row in rows.tolist()]
+        return np.array(codes, np.int64)
+    if numbers.scaled is not None:
+        return np.asarray(numbers.scaled[rows], np.int64)
+    return np.asarray(bits(numbers)[rows], np.int64)
+
+
 def bits(numbers: ToleranceNumbers) -> Ints:
     """Return numbers as exact keys: equal ones have equal bits (0.0 and -0.0 too)."""
     return (numbers.floats + 0.0).view(np.int64)

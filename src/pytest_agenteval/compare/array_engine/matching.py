@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_agenteval.compare.array_engine.arrays import ColumnKeys
+from pytest_agenteval.compare.array_engine.arrays import ColumnKeys, exact_codes
 from pytest_agenteval.compare.array_engine.near_pairs import (
     RowClasses,
     close,
@@ -262,15 +262,29 @@ class Matcher:
         reached: NDArray[np.bool_],
     ) -> None:
         """Mark every row that has a near one of the same exact part on the other side."""
-        edges = near_pairs(self.rules, ids_e[expected_part], expected_part, ids_a[actual_part], actual_part)
+        # equal rows have the same neighbours: one of each is looked at
+        one_e, same_e = self._distinct_rows(ids_e, expected_part, expected=True)
+        one_a, same_a = self._distinct_rows(ids_a, actual_part, expected=False)
+        edges = near_pairs(self.rules, ids_e[one_e], one_e, ids_a[one_a], one_a)
         if edges is None:
             self.exhausted = True
             return
-        heads, tails = expected_part[edges[0]], actual_part[edges[1]]
+        heads, tails = one_e[edges[0]], one_a[edges[1]]
         grades = graded(self.rules, heads, tails)
         order = np.lexsort((-tails, -grades.astype(np.int64)))  # the best partner comes last, and stays
         partner[heads[order]] = tails[order]
         reached[tails] = True
+        partner[expected_part] = partner[one_e][same_e]
+        reached[actual_part] = reached[one_a][same_a]
+
+    def _distinct_rows(self, ids: Rows, part: Rows, expected: bool) -> tuple[Rows, NDArray[np.intp]]:
+        """Return the first of each set of equal rows, and for each row which of those it is."""
+        sides = [rule.expected if expected else rule.actual for rule in self.rules]
+        columns = [ids[part], *(exact_codes(numbers, part) for numbers in sides)]
+        _, first, inverse = np.unique(
+            np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        return part[first], inverse.reshape(-1)
 
     @staticmethod
     def _pair_in_order(
