@@ -72,6 +72,7 @@ JOINT = (
 
 
 FEW_SUSPECTS = 20
+MOST_SUMMED = 20_000
 
 
 def diagnose_form(context: DiagnosisContext[Any]) -> tuple[Diagnosis, Alignment] | None:
@@ -135,7 +136,9 @@ def first_word(context: DiagnosisContext[Any], positions: list[int]) -> Diagnosi
     for word in ONE_COLUMN:
         for position in positions:
             found = word(close[position], position)
-            if found is None:
+            # a sum runs over all rows: no sample shows it
+            runs = word is number_words.cumulative and max(context.engine.rows) <= MOST_SUMMED
+            if found is None and not runs:
                 continue
             whole = context.whole(position)
             if whole is not close[position]:
