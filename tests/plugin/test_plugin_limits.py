@@ -110,3 +110,30 @@ def test_a_results_file_that_git_or_an_editor_touched_is_read(project: pytest.Py
     torn = project.runpytest("--agent-baseline", "baseline.json")
     assert torn.ret == pytest.ExitCode.USAGE_ERROR
     assert "the file ends in the middle" in torn.stderr.str()
+
+
+def test_a_separator_that_a_chat_has_pasted_is_named(project: pytest.Pytester) -> None:
+    file = project.path / "tests" / "a.yml"
+    file.write_text("name: a\nprompt: how\u2028many\nexpected: [{n: 1}]\n", "utf-8")
+    said = project.runpytest("tests/a.yml").stdout.str()
+    assert "tests/a.yml:2:12: U+2028, a separator that chats paste, ends the line for YAML: delete it" in said
+    file.write_text('prompt: "how\u2028many"\nexpected: [{n: 1}]\n', "utf-8")
+    project.runpytest("tests/a.yml").assert_outcomes(passed=1)
+
+
+def test_a_log_record_with_any_object_does_not_end_the_run(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+        import logging, pytest
+        @pytest.fixture
+        def agent():
+            def answer(prompt):
+                logging.getLogger("app").warning("asked", extra={"client": object()})
+                return [{"n": 1}]
+            return answer
+        """
+    )
+    (project.path / "tests" / "b.yml").write_text(CASE, "utf-8")
+    result = project.runpytest_subprocess("-n", "2", "--json-report", "--json-report-file=out.json")
+    result.assert_outcomes(passed=2)
+    assert "<object object at" in (project.path / "out.json").read_text("utf-8")

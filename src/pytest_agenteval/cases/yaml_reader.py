@@ -344,6 +344,9 @@ def _too_deep(path: Path, text: str) -> Problem | None:
     return None
 
 
+_SEPARATOR = re.compile("[\u2028\u2029\x85]")
+
+
 def _syntax_problem(path: Path, text: str, wrong: Any) -> Problem:
     mark = wrong.problem_mark or wrong.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
@@ -351,6 +354,11 @@ def _syntax_problem(path: Path, text: str, wrong: Any) -> Problem:
     here = lines[line] if line < len(lines) else ""
     if "\t" in here[: len(here) - len(here.lstrip())] or here[column : column + 1] == "\t":
         return Problem(path, line + 1, column + 1, "a tab; YAML is indented with blanks only")
+    if (separator := _SEPARATOR.search(text)) is not None:
+        before = text[: separator.start()]
+        said = f"U+{ord(separator[0]):04X}, a separator that chats paste, ends the line for YAML"
+        place = before.count("\n") + 1, separator.start() - before.rfind("\n")
+        return Problem(path, *place, f"{said}: delete it, or put the text in quotes")
     said = " ".join(part for part in (wrong.context, wrong.problem) if part)
     began = wrong.context_mark.line if wrong.context_mark else None
     hint = f" (it began on line {began + 1})" if began not in (None, line) else ""

@@ -25,6 +25,7 @@ from pytest_agenteval.plugin.notes import add_note
 from pytest_agenteval.plugin.options import run_of
 from pytest_agenteval.plugin.planning import begin
 from pytest_agenteval.plugin.prefetch import early_run, start_calls
+from pytest_agenteval.support.scalars import plain_tree
 from pytest_agenteval.support.text import fit, one_line
 
 if TYPE_CHECKING:
@@ -278,7 +279,8 @@ def mask_secrets(report: pytest.TestReport, redactor: Redactor) -> None:
         report.longrepr = masked
     extra = report.__dict__.get("_json_report_extra")  # pytest-json-report's own copy of the output
     if extra is not None:
-        report.__dict__["_json_report_extra"] = redactor.data(extra)
+        # plain: a log record's `extra` may hold any object, and what xdist cannot send ends the run
+        report.__dict__["_json_report_extra"] = redactor.data(plain_tree(extra))
 
 
 def _reason_of(report: pytest.TestReport) -> str:
