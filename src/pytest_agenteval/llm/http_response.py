@@ -57,7 +57,7 @@ class HttpResponse:
         """
         try:
             return loads_exact(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self.failed(self._not_json()) from None
 
     def _not_json(self) -> str:

@@ -17,7 +17,7 @@ from pytest_agenteval.reports.tables import (
     results_sheet,
 )
 from pytest_agenteval.reports.terminal import case_name, last_line
-from pytest_agenteval.reports.text import markdown
+from pytest_agenteval.reports.text import markdown, unmentioned
 from pytest_agenteval.results.analysis.diff import CaseChange, RunDiff
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.support.text import counted, cut, escape_text, fit, one_line
@@ -93,7 +93,7 @@ def _failures(document: Document) -> Iterator[str]:
         text = escape_text(str(details.get("comparison") or entry.get("error") or entry.get("message") or ""))
         text = cut(text, LONGEST + len("\n..."), "\n...")
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-        yield f"<details><summary>{html.escape(one_line(case_name(case, several)))}</summary>"
+        yield f"<details><summary>{unmentioned(html.escape(one_line(case_name(case, several))))}</summary>"
         yield from ("", f"{fence}text", text, fence, "", "</details>", "")
 
 

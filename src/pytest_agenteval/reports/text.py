@@ -9,13 +9,18 @@ from pytest_agenteval.support.text import one_line
 _MARKDOWN = re.compile(r"([\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)|&(?=[#\w]+;))")
 
 
+def unmentioned(text: str) -> str:
+    """Return ``text`` with every ``@`` before a name parted from it: a report mentions nobody."""
+    return re.sub(r"@(?=\w)", "@\u2060", text)
+
+
 def markdown(text: str) -> str:
-    """Return Escape ``text`` for one line of markdown, also inside a table.
+    """Return ``text`` escaped for one line of markdown, also inside a table.
 
     ``@`` before a name is parted from it: a report notifies no one. Two dollar signs would be a formula.
     """
     shown = _MARKDOWN.sub(r"\\\1", one_line(text))
-    shown = re.sub(r"@(?=\w)", "@\u2060", shown)
+    shown = unmentioned(shown)
     return shown.replace("$", "\\$") if shown.count("$") > 1 else shown
 
 

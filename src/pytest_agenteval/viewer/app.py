@@ -49,7 +49,7 @@ from pytest_agenteval.viewer.pages import (
 from pytest_agenteval.viewer.security import Access, Guard, read_form
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "theme.js": "text/javascript"}
-_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, TemplateError)
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, TemplateError)
 """What a damaged or hostile results file may cause anywhere on a page."""
 
 ROWS = 200

@@ -58,7 +58,7 @@ def read_document(
         raise ResultsError(
             f"{place}: not a results file but no JSON ({error.msg}: {place_of}); {WANTED}"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultsError(f"{place}: not a results file ({type(error).__name__}: {error})") from error
     version = document.header.get("schema_version", 0)
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -107,7 +107,7 @@ def header_of_file(path: Path) -> dict[str, Any] | None:
         if not _ends_whole(path):
             raise ValueError("the file ends in the middle")
         header = _header_from(lines)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not a results file ({type(error).__name__}: {error})") from error
     known = isinstance(header.get("schema_version"), int) and header["schema_version"] <= SCHEMA_VERSION
     return header if known and header.keys() >= TOTALS else None

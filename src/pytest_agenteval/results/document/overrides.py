@@ -49,7 +49,7 @@ def read_overrides(results: Path) -> dict[str, Override]:
     try:
         found = json.loads(place.read_bytes())["overrides"]
         return {key: _override(value) for key, value in found.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultsError(f"{place}: not an overrides file ({type(error).__name__}: {error})") from error
 
 
