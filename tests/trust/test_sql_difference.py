@@ -180,3 +180,33 @@ def test_every_pair_can_be_taken_apart_or_is_left_without_lines() -> None:
         for line in sql_difference(pair["reference"], pair["other"], "duckdb"):
             assert line.text
             assert not line.verified
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        (
+            "SELECT c.state FROM customers c WHERE c.id NOT IN (SELECT customer_id FROM orders)",
+            "drops rows that have a row in orders",
+        ),
+        ("SELECT c.state, c.city FROM customers c GROUP BY ALL", "DISTINCT, which the reference has not"),
+        ("SELECT DISTINCT c.state FROM customers c", "DISTINCT, which the reference has not"),
+    ],
+)
+def test_rows_that_are_kept_or_dropped_are_told(other: str, line: str) -> None:
+    reference = "SELECT c.state FROM customers c"
+    found = [line.text for line in sql_difference(reference, other, "duckdb")]
+    assert found[0] == line
+
+
+def test_an_order_that_matters_has_a_line() -> None:
+    from pytest_agenteval.compare import parse_options
+
+    one, two = (
+        f"SELECT state, count(*) AS n FROM customers GROUP BY 1 ORDER BY {key}" for key in ("n DESC", "state")
+    )
+    assert sql_difference(one, two, "duckdb") == ()
+    found = sql_difference(one, two, "duckdb", options=parse_options({"ordered": True}))
+    assert [line.text for line in found] == ["ORDER BY customers.state ASC, not COUNT(*) DESC"]
+    found = sql_difference(f"{one} LIMIT 3", f"{one} LIMIT 5", "duckdb")
+    assert [line.text for line in found] == ["LIMIT 5, not 3"]

@@ -309,3 +309,10 @@ def test_frozen_references_without_a_database_are_not_checked(shop: Any, pyteste
     pytester.runpytest_inprocess("--agent-references=frozen").assert_outcomes(passed=1)
     luck = entries(pytester)["lucky"]["luck"]
     assert (luck["checked"], luck["why_not"]) == (False, "references are frozen")
+
+
+def test_junit_carries_that_a_case_is_right_by_luck(shop: Any, pytester: pytest.Pytester) -> None:
+    shop(lucky=LUCKY, same=SAME)
+    pytester.runpytest_inprocess("--junitxml=junit.xml")
+    text = (pytester.path / "junit.xml").read_text(encoding="utf-8")
+    assert text.count('name="agenteval_luck"') == 1
