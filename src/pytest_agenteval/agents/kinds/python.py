@@ -18,6 +18,22 @@ from pytest_agenteval.types import Task
 
 Takes = Literal["task", "prompt"]
 
+FRAMEWORKS = (
+    ("agents.agent", "Agent", "openai_agents"),
+    ("langchain_core.runnables", "Runnable", "langchain"),
+    ("pydantic_ai.agent", "AbstractAgent", "pydantic_ai"),
+    ("claude_agent_sdk", "ClaudeAgentOptions", "claude_agent"),
+    ("llama_index.core", "BaseQueryEngine", "llama_index"),
+    ("llama_index.core", "BaseWorkflowAgent", "llama_index"),
+    ("llama_index.core", "AgentWorkflow", "llama_index"),
+    ("smolagents", "MultiStepAgent", "smolagents"),
+    ("vanna.core.agent", "Agent", "vanna"),
+    ("google.adk", "BaseAgent", "google_adk"),
+    ("crewai", "Crew", "crewai"),
+    ("crewai", "Agent", "crewai"),
+)
+"""Module (its beginning), class, and the module of ``adapters`` that asks its objects."""
+
 
 @dataclass(frozen=True, slots=True)
 class PythonAgent:
@@ -40,6 +56,10 @@ def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
     """
     if isinstance(obj, RunnableAgent):
         return obj
+    framework = framework_of(obj)
+    if framework is not None:
+        adapter = importlib.import_module(f"pytest_agenteval.adapters.{framework}")
+        return replace(adapt(adapter.agent(obj), place, root), name=type(obj).__name__)
     fresh = getattr(obj, "new_attempt", None)
     run = getattr(obj, "run", None)
     if isinstance(obj, type) or not (callable(run) or callable(obj) or callable(fresh)):
@@ -62,6 +82,27 @@ def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
         per_attempt_factory=(lambda: adapt_fresh(fresh(), place, root)) if callable(fresh) else None,
         context_manager=obj if hasattr(type(obj), "__aenter__") else None,
     )
+
+
+def framework_of(obj: Any) -> str | None:
+    """Return the adapter for an object of an agent framework, by its classes' names alone; ``None``: none.
+
+    An object whose ``run`` takes a ``task`` is an agent as it is.
+    """
+    for cls in type(obj).__mro__:
+        for module, name, adapter in FRAMEWORKS:
+            if cls.__name__ == name and f"{cls.__module__}.".startswith(f"{module}."):
+                return None if _runs_tasks(type(obj)) else adapter
+    return None
+
+
+def _runs_tasks(cls: type) -> bool:
+    run = getattr(cls, "run", None)
+    code = getattr(run, "__code__", None)
+    own = str(getattr(run, "__module__", "")).partition(".")[0] not in {
+        m.partition(".")[0] for m, *_ in FRAMEWORKS
+    }
+    return own and code is not None and code.co_varnames[1:2] == ("task",)
 
 
 def adapt_fresh(obj: Any, place: str, root: Path | None = None) -> Any:
