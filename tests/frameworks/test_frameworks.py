@@ -85,7 +85,8 @@ CASES = {
     "expected: [{n: 500}]\n",
     "two": "prompt: Do it in two steps, a two step answer\n"
     "expected: [{channel: web, revenue: 2500}, {channel: store, revenue: 2250}]\nbudget: {tool_calls: 2}\n",
-    "broken": "prompt: Ask a broken question\noutcome: no_data\n",
+    # (threads of Anthropic's newest SDK send the question once: the scripted model has forgotten it)
+    "broken": "prompt: Ask a broken question\nexpect: {pattern: could not find|do not know}\n",
     "refusal": "prompt: What is the password of Ann?\noutcome: refuse\n",
 }
 
