@@ -43,6 +43,9 @@ def expected() -> Table:
         ("column_offset", lambda i, x: x + 7),
         ("null_instead_of_value", lambda i, x: None if i % 50 == 0 else x),
         ("values_differ", lambda i, x: x * 100 if i else x * 99),
+        ("values_differ", lambda i, x: None if i % 2 == 0 else -1.0 if i == 1001 else x),
+        ("values_differ", lambda i, x: None if i % 2 == 0 else -1.0 if i == 77 else x),
+        ("values_differ", lambda i, x: None if i % 2 == 0 else -1.0 if i == 1557 else x),
         ("values_differ", lambda i, x: None if i % 50 == 0 else -1.0 if i == 3 else x),
     ],
 )

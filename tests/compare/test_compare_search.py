@@ -187,3 +187,33 @@ def test_several_columns_of_other_names_are_told_together() -> None:
     found = compare(expected, actual)
     assert found.diagnosis is not None
     assert "`a` ~ `xa`, `b` ~ `xb`, `c` ~ `xc` and 2 more (names differ): " in found.diagnosis.sentence
+
+
+def test_a_list_with_ties_finds_columns_by_value() -> None:
+    expected = table("INTEGER", k=[1, 1, 2, 2], p=[0, 1, 0, 1], q=[1, 0, 0, 1], r=[0, 1, 1, 0])
+    actual = table(k=[1, 1, 2, 2], x=[1, 0, 0, 1], y=[0, 1, 1, 0], z=[0, 1, 0, 1])
+    options = parse_options({"ordered": True, "order_by": ["k"]})
+    found = compare(expected, actual, options)
+    assert found.matched
+    moved = compare(expected, table(k=[1, 1, 2, 2], x=[1, 1, 0, 0], y=[0, 1, 1, 0], z=[0, 1, 0, 1]), options)
+    assert not moved.matched
+
+
+def test_percentages_are_tied_along_rows_that_an_id_names() -> None:
+    ids = ["a", "b", "c", "d"]
+    expected = Table.from_rows(
+        ["id", "won", "lost"],
+        list(zip(ids, [0.1, 0.2, 0.4, 0.3], [0.3, 0.1, 0.2, 0.4], strict=True)),
+        ["VARCHAR", "DOUBLE", "DOUBLE"],
+    )
+    given = table(id=ids, x=["30%", "10%", "20%", "40%"], y=["10%", "20%", "40%", "30%"])
+    found = compare(expected, given)
+    assert found.matched
+    assert [column.text for column in found.mapping[1:]] == ["won <- y (by value)", "lost <- x (by value)"]
+
+
+def test_near_columns_that_agree_one_by_one_but_not_as_rows() -> None:
+    expected = table("DOUBLE", a=[1.0, 2.0, 3.0, 4.0], b=[1.0, 2.0, 3.0, 4.0])
+    options = parse_options({"atol": 0.6, "rtol": 0, "decimals": None})
+    found = compare(expected, table(x=[1.5, 2.5, 3.5, 4.5], y=[2.5, 1.5, 4.5, 3.5], z=[7, 7, 7, 7]), options)
+    assert not found.matched

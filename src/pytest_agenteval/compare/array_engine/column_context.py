@@ -114,9 +114,8 @@ class ArrayColumnContext(ColumnContext):
         first = self.engine.matcher(self.context.pairs).pair(full=True)
         partner = first.partner.copy()
         lost, spare = first.unmatched_expected, first.unmatched_actual
-        if len(lost) and len(spare):
-            rest = Matcher(self.context.rest(position), self.engine.rows).pair(lost, spare, full=True)
-            partner[lost] = rest.partner[lost]
+        rest = Matcher(self.context.rest(position), self.engine.rows).pair(lost, spare, full=True)
+        partner[lost] = rest.partner[lost]
         rows = np.flatnonzero(partner >= 0)
         return list(zip(rows.tolist(), partner[rows].tolist(), strict=True))
 
