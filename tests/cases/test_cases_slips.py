@@ -234,6 +234,7 @@ def test_declared_types_are_read_from_what_is_written(told: Told) -> None:
 def test_words_of_tent_and_lightdash(told: Told) -> None:
     assert near(told, "prompt: x\nexpected_response:\n") == []
     assert near(told, "prompt: [{say: x, expected_response: }]\nsql: SELECT 1\n") == []
+    assert near(told, "prompt: x\nexpected_response: []\n") == ["2:20: expected_response is empty"]
     assert near(told, "prompt: x\nexpected_response: ''\n") == ["2:20: expected_response is empty"]
     assert near(told, "say: x\nexpect: {text: /shipped/i}\n") == [
         "warning: 2:16: text '/shipped/i' is looked for as it is; a pattern is written pattern: shipped"

@@ -120,5 +120,5 @@ def test_an_assistant_that_forgets_the_policy_fails(styles: pytest.Pytester) -> 
 def test_its_governance_is_consistent(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(SOURCE)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("0 errors, 0 warnings in 3 governance files\n")
+    assert out.startswith("0 errors, 0 warnings in 4 governance files\n")
     assert "no database was asked: the fixture agenteval_databases defines them" in out
