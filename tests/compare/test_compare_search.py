@@ -9,6 +9,7 @@ import pytest
 
 from pytest_agenteval.compare import compare, parse_options
 from pytest_agenteval.compare import tables as comparing
+from pytest_agenteval.compare.array_engine import column_search as array_search
 from pytest_agenteval.table import Table
 
 
@@ -217,3 +218,19 @@ def test_near_columns_that_agree_one_by_one_but_not_as_rows() -> None:
     options = parse_options({"atol": 0.6, "rtol": 0, "decimals": None})
     found = compare(expected, table(x=[1.5, 2.5, 3.5, 4.5], y=[2.5, 1.5, 4.5, 3.5], z=[7, 7, 7, 7]), options)
     assert not found.matched
+
+
+def test_columns_that_no_code_tells_apart_are_tried_on_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_search, "MOST_CLUSTERED", 0)
+    one, two = [100.5, 201.5, 303.5, 404.5], [201.5, 100.5, 404.5, 303.5]
+    near = [[value + 0.0023456789 for value in values] for values in (two, one)]
+    expected = table("DOUBLE", a=one, b=two)
+    found = compare(expected, table(x=near[0], y=near[1], z=[7, 7, 7, 7]))
+    assert found.matched
+    assert [column.actual for column in found.mapping] in (
+        ["x", "y"],
+        ["y", "x"],
+    )  # rows may come in any order
+    apart = [one, [303.5, 404.5, 100.5, 201.5]]
+    whole = table("DOUBLE", k=[1.0, 1.0, 2.0, 2.0], a=one, b=two)
+    assert not compare(whole, table(k=[1, 1, 2, 2], x=apart[0], y=apart[1], z=one)).matched
