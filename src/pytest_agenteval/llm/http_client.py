@@ -175,6 +175,7 @@ class HttpClient:
         transport.clock.deadline = call.deadline
         left = max(0.001, call.deadline - clock.monotonic())
         body = bytearray()
+        began, arrivals = clock.monotonic(), []
         with client.stream(
             call.method, call.url, headers=call.headers, json=call.json, timeout=left
         ) as response:
@@ -189,6 +190,7 @@ class HttpClient:
                 )
             for chunk in response.iter_bytes():
                 body += chunk
+                arrivals.append((len(body), (clock.monotonic() - began) * 1000))
                 call.received = response.num_bytes_downloaded
                 if len(body) > LARGEST_BODY:
                     raise self._failed(call, f"{call.service} sent more than {LARGEST_BODY:,} bytes")
@@ -200,6 +202,7 @@ class HttpClient:
             headers,
             bytes(body),
             redact=self._redact,
+            arrivals=tuple(arrivals),
         )
 
     def _open(self) -> tuple[httpx.Client, DeadlineTransport]:

@@ -25,6 +25,7 @@ class HttpResponse:
     """A whole answer. ``headers`` have lower-case names; ``attempts`` are all requests of the call.
 
     ``tries`` says how often this very request was sent (a call may hold others, such as a login).
+    ``arrivals``: how many bytes of the body had come after how many ms, for each piece of it.
     """
 
     service: str
@@ -36,6 +37,7 @@ class HttpResponse:
     tries: int = 1
     note: str = ""
     redact: Callable[[str], str] = field(default=str, repr=False)
+    arrivals: tuple[tuple[int, float], ...] = field(default=(), repr=False)
 
     def having(self, attempts: tuple[HttpAttempt, ...]) -> HttpResponse:
         """Return the same with the call's requests so far."""

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.agents.kinds.command import task_to_json
 from pytest_agenteval.agents.kinds.http_config import HttpConfig, Poll, read_config, word_of
+from pytest_agenteval.agents.kinds.http_stream import arrived_ms, events_of, is_stream, piece_of
 from pytest_agenteval.agents.kinds.http_template import values_of
 from pytest_agenteval.agents.kinds.json_path import find
 from pytest_agenteval.agents.normalize import answer_from_mapping, normalize
@@ -26,6 +27,8 @@ from pytest_agenteval.types import Answer, HttpAttempt, Task, ToolCall, Usage
 SERVICE = "http agent"
 ANSWERED = ("text", "rows", "columns", "value", "sql", "tool_calls")
 """The paths to what checks judge."""
+ANSWER_KEYS = {"data", "value", "tool_calls", "usage"}
+"""One of these makes the last event of a stream an answer, where no path is given."""
 _CALL_KEYS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "tool", "toolName", "tool_name"),
     "args": ("args", "arguments", "input", "parameters"),
@@ -116,6 +119,7 @@ class HttpAgent:
         began, polls = clock.monotonic(), 0
         address = poll.url.fill(sender.values, reply.json(), url=not _is_whole_path(poll))
         url = urljoin(base, str(address or ""))
+        first = reply.json()
         limits = sender.task.limits
         while not self._over(poll, reply):
             left = (limits.deadline or began + limits.timeout) - clock.monotonic()
@@ -127,7 +131,8 @@ class HttpAgent:
                 raise AgentTimeout(f"{stands}; the next one would come after the deadline")
             time.sleep(poll.every)
             try:
-                reply = sender.send(poll.method, url, None)
+                body = None if poll.body is None else poll.body.fill(sender.values, first)
+                reply = sender.send(poll.method, url, body)
             except AgentTimeout as error:
                 raise AgentTimeout(f"{stands}; the next one did not end: {error}") from error
             polls += 1
@@ -153,6 +158,8 @@ class HttpAgent:
         return "" if found is None else error_text(found) or json.dumps(found)[:400]
 
     def _read(self, reply: HttpResponse) -> Answer:
+        if is_stream(reply):
+            return self._streamed(reply)
         value = reply.json()
         said = self._error(value)
         if said:
@@ -160,6 +167,30 @@ class HttpAgent:
         if not self.config.paths and not self.config.usage:
             return self._unmapped(reply, value)
         return self._mapped(reply, value)
+
+    def _streamed(self, reply: HttpResponse) -> Answer:
+        """Read a stream: paths lead into the list of its events; pieces of text are joined as they are."""
+        events = events_of(reply)
+        values = [event.value for event in events]
+        said = self._error(values) or next(filter(None, map(_stream_error, values)), "")
+        if said:
+            raise reply.failed(f"{SERVICE}: the stream says: {said}")
+        if not values:
+            raise reply.failed(f"{SERVICE} sent a stream without an event")
+        text = self.config.paths.get("text")
+        pieces = [_pieces(text, value) for value in values]
+        if self.config.paths or self.config.usage:
+            answer = replace(self._mapped(reply, values), text="".join(pieces))
+        elif isinstance(values[-1], dict) and ANSWER_KEYS & values[-1].keys() and not piece_of(values[-1]):
+            answer = self._unmapped(reply, values[-1])
+            answer = replace(answer, text=answer.text or "".join(pieces))
+        else:
+            answer = Answer(text="".join(pieces))
+        first = next((event.end for event, piece in zip(events, pieces, strict=True) if piece), None)
+        if first is None:
+            return answer
+        usage = replace(answer.usage or Usage(), first_token_ms=arrived_ms(reply, first))
+        return replace(answer, usage=usage)
 
     def _unmapped(self, reply: HttpResponse, value: Any) -> Answer:
         """Read a response without any path: text, rows, or an object with the fields of an answer."""
@@ -241,7 +272,20 @@ class HttpAgent:
         )
 
     def _calls(self, matches: Any) -> tuple[ToolCall, ...]:
-        return tuple(self._call(item) for match in matches for item in _listed(match) if item is not None)
+        """Return the calls; what comes later under the same id (a result) belongs to the first."""
+        found: list[ToolCall] = []
+        for item in (item for match in matches for item in _listed(match) if item is not None):
+            call_id = self._part("id", item)
+            place = next(
+                (n for n, call in enumerate(found) if call_id is not None and call.id == call_id), None
+            )
+            if place is None:
+                found.append(self._call(item))
+                continue
+            later = {key: self._part(key, item) for key in ("result", "error")}
+            known = {key: value for key, value in later.items() if value is not None}
+            found[place] = replace(found[place], **known)
+        return tuple(found)
 
     def _call(self, item: Any) -> ToolCall:
         values = {key: self._part(key, item) for key in _CALL_KEYS}
@@ -293,7 +337,7 @@ class _Sender:
             # an answer named another host: what is meant for the first one is not sent there
             texts = {name: text for name, text in texts.items() if not SECRET_NAME.search(name)}
         if "accept" not in map(str.lower, texts):
-            texts["Accept"] = "application/json"
+            texts["Accept"] = "application/json, text/event-stream, application/x-ndjson"
         for name, text in texts.items():
             if not text.isascii() or any(ord(character) < 32 and character != "\t" for character in text):
                 raise AgentFailed(
@@ -335,6 +379,21 @@ def _held(value: Any) -> str:
     if isinstance(value, dict):
         return "the keys " + ", ".join(sorted(map(str, value))[:20])
     return f"the form {type(value).__name__}"
+
+
+def _pieces(text: Any, event: Any) -> str:
+    """Return the text of one event: by the path, applied to a list of it alone."""
+    if text is None:
+        return piece_of(event)
+    return "".join(item for item in find(text, [event]) if isinstance(item, str))
+
+
+def _stream_error(event: Any) -> str:
+    if not isinstance(event, dict):
+        return ""
+    if event.get("error") or event.get("event") == "error" or event.get("type") == "error":
+        return error_text(event.get("error") or event) or json.dumps(event)[:400]
+    return ""
 
 
 def _first(matches: list[Any] | None) -> Any:

@@ -15,7 +15,7 @@ KEYS = (
     "url", "method", "headers", "body", "text", "rows", "columns", "value", "sql", "tool_calls", "tool_call",
     "usage", "cost", "finish_reason", "conversation", "error", "poll",
 )  # fmt: skip
-POLL_KEYS = ("url", "method", "every", "status", "done", "failed")
+POLL_KEYS = ("url", "method", "body", "every", "status", "done", "failed")
 CALL_KEYS = ("name", "args", "result", "id", "error", "asked", "approved")
 USAGE_KEYS = ("input", "output", "cache_read", "cache_write", "reasoning", "total", "model")
 METHODS = ("GET", "POST", "PUT", "PATCH")
@@ -37,10 +37,14 @@ _PATHS = (
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """How to wait for an asynchronous job: which URL, how often (seconds), which status ends it."""
+    """How to wait for an asynchronous job: which URL, how often (seconds), which status ends it.
+
+    ``body`` is filled from the task and from the first answer, as ``url`` is.
+    """
 
     url: Template
     method: str = "GET"
+    body: Template | None = None
     every: float = 1.0
     status: Path | None = None
     done: frozenset[str] = frozenset(DONE)
@@ -136,10 +140,11 @@ def _poll(value: Any, place: str) -> Poll:
     every = value.get("every", 1.0)
     if isinstance(every, bool) or not isinstance(every, int | float) or every <= 0:
         raise SettingsError(f"{place}.every: {every!r} is not a number of seconds above 0")
-    status = value.get("status")
+    status, body = value.get("status"), value.get("body")
     return Poll(
         url=template(address, f"{place}.url", answers=True),
-        method=_method(value.get("method", "GET"), f"{place}.method"),
+        method=_method(value.get("method", "GET" if body is None else "POST"), f"{place}.method"),
+        body=None if body is None else template(body, f"{place}.body", answers=True),
         every=float(every),
         status=None if status is None else path(status, f"{place}.status"),
         done=_words(value.get("done"), DONE, f"{place}.done"),

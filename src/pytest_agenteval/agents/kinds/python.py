@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import operator
 import sys
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_agenteval.agents.base import AgentContext, RunnableAgent, unsupported_keys
 from pytest_agenteval.errors import AgentFailed, SettingsError
+from pytest_agenteval.support import clock
 from pytest_agenteval.support.files import shown_path
 from pytest_agenteval.support.text import did_you_mean
-from pytest_agenteval.types import Task
+from pytest_agenteval.types import Answer, Task, ToolCall, Usage
 
 Takes = Literal["task", "prompt"]
 
@@ -44,9 +47,44 @@ class PythonAgent:
 
     def run(self, task: Task) -> Any:
         """Call it; returns what it returns, an awaitable too."""
-        if self.takes == "task":
-            return self.call(task)
-        return self.call(task.prompt if task.turns else task.input)
+        asked = task if self.takes == "task" else task.prompt if task.turns else task.input
+        began = clock.monotonic()
+        given = self.call(asked)
+        if inspect.isasyncgen(given):
+            return _from_async(given, began)
+        if inspect.isgenerator(given):
+            return _combined([(item, clock.monotonic() - began) for item in given])
+        return given
+
+
+async def _from_async(given: AsyncGenerator[Any, Any], began: float) -> Any:
+    return _combined([(item, clock.monotonic() - began) async for item in given])
+
+
+def _combined(items: list[tuple[Any, float]]) -> Any:
+    """Return what a generator gave as one answer: pieces of text, tool calls, a usage, an answer, rows.
+
+    Each item comes with the seconds after which it came; those of the first piece of text are the time to
+    the first token. A generator of rows alone is a table.
+    """
+    text = [(item, after) for item, after in items if isinstance(item, str)]
+    calls = tuple(item for item, _ in items if isinstance(item, ToolCall))
+    usages = [item for item, _ in items if isinstance(item, Usage)]
+    answers = [item for item, _ in items if isinstance(item, Answer)]
+    rows = [item for item, _ in items if not isinstance(item, str | ToolCall | Usage | Answer)]
+    if len(rows) == len(items):
+        return (row for row in rows)
+    answer = answers[-1] if answers else Answer()
+    usage = functools.reduce(operator.add, usages) if usages else answer.usage
+    if text:
+        usage = replace(usage or Usage(), first_token_ms=round(text[0][1] * 1000, 3))
+    return replace(
+        answer,
+        text=answer.text or "".join(piece for piece, _ in text),
+        data=rows if rows else answer.data,
+        tool_calls=(*calls, *answer.tool_calls),
+        usage=usage,
+    )
 
 
 def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
@@ -77,7 +115,7 @@ def adapt(obj: Any, place: str, root: Path | None = None) -> RunnableAgent:
         name=_name_of(obj),
         agent=PythonAgent(call, takes),
         place=described(obj, place, root),
-        is_async=inspect.iscoroutinefunction(call),
+        is_async=inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call),
         unsupported_keys=unsupported_keys(takes, *honoured),
         per_attempt_factory=(lambda: adapt_fresh(fresh(), place, root)) if callable(fresh) else None,
         context_manager=obj if hasattr(type(obj), "__aenter__") else None,
