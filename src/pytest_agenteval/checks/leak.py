@@ -21,7 +21,7 @@ WINDOW = 40
 BUNDLE = "dataset.yaml"
 
 
-OUTPUTS = re.compile(r"[\w./~-]*\bresults_\d{8}_\d{6}[\w./-]*")
+OUTPUTS = re.compile(r"(?<![\w./~-])[\w./~-]{0,300}?\bresults_\d{8}_\d{6}[\w./-]*+")
 """Files and folders of runs: what they hold has expected values in it."""
 
 _RECORDED = re.compile(r'"(?:expected_data|expected_table|reference_sql|reference_hash)\\?"\s?:')

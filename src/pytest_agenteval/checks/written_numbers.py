@@ -7,7 +7,7 @@ import re
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _POWER = re.compile(
-    r"(?:(?P<factor>\d+(?:[.,]\d+)?)\s*[\u00d7x*·]\s*)?\b10"
+    r"(?:(?P<factor>(?<!\d)\d++(?:[.,]\d++)?+)\s*+[\u00d7x*·]\s*)?\b10"
     r"(?:\^\{?(?P<caret>[-+\u2212]?\d{1,3})\}?|(?P<raised>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 )
 _ONES = (
