@@ -87,7 +87,9 @@ def _verified(
     except DatabaseError:
         return lines
     if not compare(wanted, answer, options).matched:
-        return proved_lines(lines, explaining_mutants(reference, answer, known.catalog, known.run, options))
+        return proved_lines(
+            lines, explaining_mutants(reference, answer, known.catalog, known.run_briefly, options)
+        )
     try:
         search = PairSearch(reference, other, known, options)
     except NotCheckedError:

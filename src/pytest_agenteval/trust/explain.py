@@ -124,7 +124,7 @@ class Explainer:
                 question.reference, sql, known.dialect, catalog=known.catalog, options=question.options
             )
         explaining = explaining_mutants(
-            question.reference, question.answer, known.catalog, known.run, question.options
+            question.reference, question.answer, known.catalog, known.run_briefly, question.options
         )
         lines = proved_lines(lines, explaining)
         cause = one_cause(question.answer, explaining)

@@ -15,6 +15,12 @@ from pytest_agenteval.trust.mining import Mined, mine, quoted, table_sql
 from pytest_agenteval.trust.reading import ReadStatement, read_query
 from pytest_agenteval.trust.schema import Catalog, Cell, Rows, Source, read_catalog
 
+MINING_SECONDS = 5.0
+"""Seconds that one look at the rows of a table may take."""
+
+BRIEF_SECONDS = 2.0
+"""Seconds that a statement with a mistake may take: a lost join condition multiplies large tables."""
+
 POOL_ROWS = 40
 """Rows of a table that made-up rows start from, at most."""
 
@@ -58,6 +64,10 @@ class KnownData:
         """Run one SELECT on the data. Raises ``DatabaseError``."""
         return self._source.query(sql)
 
+    def run_briefly(self, sql: str) -> Table:
+        """Run one SELECT that may be a mistake, within 2 seconds. Raises ``DatabaseError``."""
+        return self._source.query(sql, BRIEF_SECONDS)
+
     def query(self, sql: str) -> ReadStatement:
         """Return a statement taken apart. Raises ``NotCheckedError``."""
         return read_query(sql, self.catalog)
@@ -68,7 +78,7 @@ class KnownData:
             key = (frozenset(tables), frozenset(joins))
             if key not in self._mined:
                 try:
-                    found = mine(self._source, self.catalog, key[0], key[1] | self._suite_joins())
+                    found = mine(_Bounded(self._source), self.catalog, key[0], key[1] | self._suite_joins())
                 except DatabaseError as error:
                     raise NotCheckedError(f"the data cannot be counted: {error}") from error
                 stated = parse_constraints(self._stated, self.catalog).of_tables(key[0])
@@ -138,6 +148,20 @@ class KnownData:
                 except NotCheckedError:  # it joins nothing that can be read
                     continue
         return self._joins
+
+
+class _Bounded:
+    """A database whose queries take a few seconds at most: what cannot be counted soon is not known."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def dialect(self) -> str:
+        return self._source.dialect
+
+    def query(self, sql: str, timeout: float | None = None) -> Table:
+        return self._source.query(sql, min(timeout or MINING_SECONDS, MINING_SECONDS))
 
 
 def _distinct(rows: list[list[Any]]) -> list[list[Any]]:

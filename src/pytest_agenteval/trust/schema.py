@@ -23,8 +23,8 @@ class Source(Protocol):
     def dialect(self) -> str:
         """Return sqlglot's name of the SQL it speaks."""
 
-    def query(self, sql: str) -> Table:
-        """Run one SELECT. Raises ``DatabaseError``."""
+    def query(self, sql: str, timeout: float | None = None) -> Table:
+        """Run one SELECT, within ``timeout`` seconds. Raises ``DatabaseError``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class DuckCopy:
             raise NotCheckedError(f"{table.name} cannot be copied to DuckDB: {error}") from error
         return len(rows)
 
-    def query(self, sql: str) -> Table:
+    def query(self, sql: str, timeout: float | None = None) -> Table:
         """Run one SELECT. Raises ``DatabaseError``."""
         try:
             self._connection.execute(sql)
