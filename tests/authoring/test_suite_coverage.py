@@ -67,12 +67,12 @@ def test_views_ctes_and_what_cannot_be_read(shop: Path, capsys) -> None:
         "  - {name: view, prompt: a b, sql: SELECT sum(amount) AS n FROM sales}\n"
         "  - name: cte\n    prompt: c d\n"
         "    sql: WITH orders AS (SELECT day FROM returns) SELECT count(*) AS n FROM orders\n"
-        "  - {name: broken, prompt: e f, sql: SELECT FROM WHERE, skip: true}\n"
+        "  - {name: hidden, prompt: e f, sql: SELECT n FROM query('SELECT 1 AS n'), skip: true}\n"
     )
     found = report(capsys)
     assert found["tables"] == {"orders": ["view"], "returns": ["cte"], "visits": []}
     assert found["columns"]["returns.day"] == 1
-    assert found["unparsable"] == ["broken"]
+    assert found["unparsable"] == ["hidden"]
     assert found["missing"][0] == "no case reads visits"
 
 
