@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from pytest_agenteval.checks.base import Check
-from pytest_agenteval.errors import CheckFailed
+from pytest_agenteval.errors import CheckFailed, SettingsError
 from pytest_agenteval.types import CheckResult, Evidence, Services
 
 
@@ -54,6 +54,8 @@ class PythonCheck(Check):
     def _resolve(self, services: Services) -> Any:
         try:
             function = services.resolve(self.call)
+        except SettingsError as error:
+            raise CheckFailed(f"python: {error}") from error
         except (ImportError, AttributeError) as error:
             raise CheckFailed(f"python: {self.call} is not there: {error}") from error
         except Exception as error:

@@ -447,6 +447,15 @@ OPTIONS: tuple[Option, ...] = (
         toml="linelist",
     ),
     Option(
+        "trusted-modules",
+        (),
+        "modules outside of the project whose objects case files may name as agents and checks",
+        metavar="NAMES",
+        many=True,
+        places="i",
+        toml="linelist",
+    ),
+    Option(
         "rerun",
         True,
         "run the agent's last reading statement again where its rows cannot be read",

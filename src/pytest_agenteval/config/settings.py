@@ -59,6 +59,7 @@ class Settings:
     fixture: str = _DEFAULT["fixture"]
     databases: tuple[tuple[str, str], ...] = _DEFAULT["databases"]
     sql_tools: tuple[str, ...] = _DEFAULT["sql_tools"]
+    trusted_modules: tuple[str, ...] = _DEFAULT["trusted_modules"]
     rerun: bool = _DEFAULT["rerun"]
     sql_timeout: float = _DEFAULT["sql_timeout"]
     sql_max_rows: int = _DEFAULT["sql_max_rows"]

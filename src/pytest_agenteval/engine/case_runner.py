@@ -536,7 +536,8 @@ class CaseRunner:
         return [self.databases.get(name) for name in names]
 
     def resolve(self, reference: str) -> Any:
-        """Return the object behind ``pkg.mod:name``."""
+        """Return the object behind ``pkg.mod:name``. Raises ``SettingsError`` for one of another project."""
         from pytest_agenteval.support.importing import load_object
 
+        self.context.require_ours(reference)
         return load_object(reference, self.context.home)

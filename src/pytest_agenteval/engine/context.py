@@ -91,6 +91,15 @@ class RunContext:
         """Say that another project file lies nearer to a case than the one of this run ('': none does)."""
         return unread_note(path, self.root, self.home)
 
+    def require_ours(self, reference: str) -> None:
+        """Raise ``SettingsError`` for an object that a case file must not name: one of another project."""
+        from pytest_agenteval.errors import SettingsError
+        from pytest_agenteval.support.importing import outsider
+
+        why = outsider(reference, self.root, self.home, self.settings.trusted_modules)
+        if why is not None:
+            raise SettingsError(why)
+
     def shown(self, path: Path) -> str:
         """Return a path as reports show it: relative to rootdir where it lies below."""
         return shown_path(path, self.root)

@@ -108,6 +108,8 @@ class Run:
         if target is None:
             hint = self.context.unread(case.path) + self.files.why(case.path)
             raise AgentFailed(NO_AGENT.format(fixture=settings.fixture) + hint)
+        if case.agent is not None and target == f"python:{case.agent}":
+            self.context.require_ours(case.agent)
         with self.resources.lock:
             if target not in self._agents:
                 self._agents[target] = make_agent(target, self.agent_context)
