@@ -21,6 +21,7 @@ from pytest_agenteval.support.text import (
     escape_line,
     escape_text,
     fit,
+    fit_name,
     one_line,
     pad,
     text_width,
@@ -67,6 +68,14 @@ def test_a_clipped_text_never_splits_what_is_drawn_as_one(text: str, columns: in
 
 def test_a_fitted_text_ends_in_the_mark() -> None:
     assert (fit("abcdef", 4), fit("abcd", 4), fit("売上合計", 6, "...")) == ("abc…", "abcd", "売...")
+
+
+def test_a_long_name_loses_its_middle() -> None:
+    assert fit_name("revenue_by_month_and_channel", 16) == "revenue_…channel"
+    assert fit_name("revenue", 16) == "revenue"
+    assert fit_name("売上合計_by_channel_and_月", 14) == "売上合…and_月"
+    assert text_width(fit_name("売上合計_by_channel_and_売上合計", 14)) <= 14
+    assert fit_name("products", 6) == "produ…"
 
 
 @pytest.mark.parametrize("cell", ["❤️ love", "नमस्ते", "売上合計", "plain"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from pytest_agenteval.support.text import clip, counted, escape_line, fit, show_
 
 MARK = " *"
 GAP = "  "
+MOST_ROWS = 10
+"""Rows of a kind (differing, missing, extra) that are drawn; a page shows all that a comparison keeps."""
 _OTHER_SHAPE = ("missing_column", "pivoted", "transposed", "wrong_grain", "extra_column")
 
 
@@ -79,6 +82,16 @@ def _wrapped(text: str, width: int, start: str = "") -> list[str]:
     return lines
 
 
+def _drawn(comparison: Comparison) -> list[SampleRow]:
+    """Return the first rows of each kind."""
+    seen: Counter[str] = Counter()
+    drawn = []
+    for row in comparison.sample:
+        seen[row.state] += 1
+        drawn += [row] if seen[row.state] <= MOST_ROWS else []
+    return drawn
+
+
 def _rest(comparison: Comparison) -> str:
     """Return what the sample leaves out, in counts."""
     counts = comparison.counts
@@ -88,7 +101,7 @@ def _rest(comparison: Comparison) -> str:
         ("missing", counts.missing, "missing"),
         ("extra", counts.extra, "extra"),
     ):
-        left = count - sum(1 for row in comparison.sample if row.state == state)
+        left = count - sum(1 for row in _drawn(comparison) if row.state == state)
         more += [f"{left:,} more {word}"] if left > 0 else []
     equal = f"{counts.equal:,} of {counts.expected:,} expected rows equal"
     return "; ".join([*more, f"{equal}, {counts.actual:,} answered"])
@@ -108,7 +121,7 @@ class _Diff:
     def __init__(self, comparison: Comparison, width: int) -> None:
         self.comparison, self.width = comparison, width
         self.chosen = self._choose()
-        self.rows = [line for row in comparison.sample for line in self._lines(row)]
+        self.rows = [line for row in _drawn(comparison) for line in self._lines(row)]
         self.names = [escape_line(comparison.mapping[i].expected) for i in self.chosen]
         order = comparison.diagnosis is not None and "order" in comparison.diagnosis.word
         if any(row[-1].text for row in self.rows) and not order:

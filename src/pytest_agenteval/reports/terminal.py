@@ -24,7 +24,7 @@ from pytest_agenteval.reports.text import cost_text, rate_text, time_text, token
 from pytest_agenteval.results.document.document import Document
 from pytest_agenteval.results.document.rows import CaseRow
 from pytest_agenteval.results.document.totals import known_cost, known_tokens
-from pytest_agenteval.support.text import counted, fit, one_line, pad, text_width
+from pytest_agenteval.support.text import counted, fit, fit_name, one_line, pad, text_width
 
 VIEWER = ("starlette", "uvicorn")
 """What ``agenteval view`` needs beyond a plain install."""
@@ -294,7 +294,7 @@ def layout(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
 
 def _row(cells: Sequence[str], sheet: ReportTable, widths: Sequence[int]) -> str:
     parts = (
-        pad(fit(cell, size), size, column.right)
+        pad((fit_name if column.name == "Test" else fit)(cell, size), size, column.right)
         for cell, size, column in zip(cells, widths, sheet.columns, strict=True)
     )
     return "  ".join(parts).rstrip()

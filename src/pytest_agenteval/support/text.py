@@ -84,6 +84,18 @@ def fit(text: str, columns: int, mark: str = "…") -> str:
     return clip(text, max(columns - text_width(mark), 0)) + mark
 
 
+def fit_name(text: str, columns: int) -> str:
+    """Return a name in at most ``columns`` terminal columns; a long one loses its middle: names that
+    begin alike differ at their ends.
+    """
+    if text_width(text) <= columns or columns < 8:
+        return fit(text, columns)
+    tail = text[-((columns - 1) // 2) :]
+    while text_width(tail) > (columns - 1) // 2:
+        tail = tail[1:]
+    return clip(text, columns - 1 - text_width(tail)) + "…" + tail
+
+
 def pad(text: str, columns: int, right: bool = False) -> str:
     """Return ``text`` filled with spaces to ``columns`` terminal columns; ``right`` aligns it there."""
     blanks = " " * max(0, columns - text_width(text))
