@@ -16,7 +16,7 @@ PROGRAM = f"import json, sys\nsys.stdin.read()\nprint(json.dumps({ANSWER!r}))\n"
 @pytest.fixture(params=["python", "command", "http", "replay"])
 def ask(request, pytester: pytest.Pytester, httpserver):
     """Run pytest with an agent of each kind that reports tokens and no cost."""
-    pytester.makepyfile(program=PROGRAM, agents=f"def ask(task):\n    return {ANSWER!r}\n")
+    pytester.makepyfile(program=PROGRAM, priced=f"def ask(task):\n    return {ANSWER!r}\n")
     httpserver.expect_request("/ask").respond_with_json(ANSWER)
     for name in ("a", "b", "c"):
         text = f"prompt: what is {name}?\nexpected: [{{total: 47}}]\n"
@@ -24,7 +24,7 @@ def ask(request, pytester: pytest.Pytester, httpserver):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     targets = {
-        "python": "python:agents:ask",
+        "python": "python:priced:ask",
         "command": f"command:{sys.executable} program.py",
         "http": f"http:{httpserver.url_for('/ask')}",
         "replay": "replay:said.jsonl",
@@ -91,7 +91,7 @@ def test_a_files_budget_counts_what_every_kind_costs(ask, pytester) -> None:
 
 def test_what_an_agent_used_before_it_failed_is_priced(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
-        agents="from pytest_agenteval.errors import AgentFailed\n"
+        priced="from pytest_agenteval.errors import AgentFailed\n"
         "from pytest_agenteval import Answer, Usage\n"
         "def ask(task):\n"
         "    spent = Answer(usage=Usage(input=1000, output=100, model='gpt-4.1'))\n"
@@ -101,6 +101,6 @@ def test_what_an_agent_used_before_it_failed_is_priced(pytester: pytest.Pytester
         path = pytester.path / "tests" / f"{name}.yml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"prompt: what is {name}?\nexpected: [{{total: 47}}]\n", encoding="utf-8")
-    result = pytester.runpytest("--agent-target", "python:agents:ask", "--agent-budget", "0.002")
+    result = pytester.runpytest("--agent-target", "python:priced:ask", "--agent-budget", "0.002")
     result.assert_outcomes(errors=1, skipped=1)
     assert rows(pytester.path)[0]["cost"] == pytest.approx(USD)
