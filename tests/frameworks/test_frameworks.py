@@ -134,7 +134,10 @@ def model():
 @pytest.mark.parametrize("name", list(FRAMEWORKS))
 def test_all_six_cases_are_right(name: str, model: str, tmp_path: Path) -> None:
     module, files = FRAMEWORKS[name]
-    if importlib.util.find_spec(module.partition(".")[0]) is None:
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    if spec is None or (
+        spec.origin is None and not any("site-packages" in p for p in spec.submodule_search_locations or ())
+    ):
         pytest.skip(f"{module} is not installed")
     pytest.importorskip(module)
     shop = next(match["code"] for match in BLOCK.finditer(PAGE) if match["name"] == "shop.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,13 @@ def results(path: Path) -> dict[str, Any]:
     (file,) = (path / "tests" / "outputs").glob("results_*.json")
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return {entry["name"]: entry for entry in document["results"]}
+
+
+@pytest.fixture(autouse=True)
+def no_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave coverage out of the processes: what it does at their ends takes longer than these deadlines."""
+    for name in [name for name in os.environ if name.startswith("COVERAGE_PROCESS")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.mark.parametrize("mode", [(), ("-n", "2"), ("--agent-concurrency", "2")], ids=str)

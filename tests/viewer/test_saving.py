@@ -27,7 +27,7 @@ def loaded(path: Path) -> Any:
     from pytest_agenteval.cases.loader import load_cases
 
     found = load_cases(path, checks=default_registry(), root=path.parent, databases=None)
-    assert not found.problems
+    assert not found.errors
     (case,) = found.cases
     return case
 

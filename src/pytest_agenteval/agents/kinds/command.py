@@ -262,6 +262,8 @@ class _Pipes:
                     break
                 while name == "stderr" and size > MOST_LOGGED:
                     size -= len(chunks.pop(0))
+        with contextlib.suppress(OSError):  # closed here, by whoever reads last: it may be held open for long
+            pipe.close()
         self._news.put(name)
 
     def _write(self, data: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
+import weakref
 from collections.abc import Iterator
 
 _SCRIPT = """
@@ -30,6 +31,7 @@ class ProgramGuard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shell: subprocess.Popen[bytes] | None = None
+        self._ends: weakref.finalize[..., ProgramGuard] | None = None
 
     @contextlib.contextmanager
     def around(self, group: int) -> Iterator[None]:
@@ -43,10 +45,9 @@ class ProgramGuard:
     def close(self) -> None:
         """End the shell, and what is left of the programs."""
         with self._lock:
-            shell, self._shell = self._shell, None
-        if shell is not None:
-            with contextlib.suppress(OSError):
-                shell.communicate(timeout=2)
+            self._shell = None
+        if self._ends is not None:
+            self._ends()
 
     def _tell(self, sign: bytes, group: int) -> None:
         with self._lock, contextlib.suppress(OSError):  # no shell here, or it was killed
@@ -58,6 +59,13 @@ class ProgramGuard:
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
+                self._ends = weakref.finalize(self, _end_shell, self._shell)
             assert self._shell.stdin is not None
             self._shell.stdin.write(sign + f" {group}\n".encode("ascii"))
             self._shell.stdin.flush()
+
+
+def _end_shell(shell: subprocess.Popen[bytes]) -> None:
+    """Let the shell end what is left, and itself: its input ends."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        shell.communicate(timeout=2)
