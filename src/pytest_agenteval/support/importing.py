@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Collection
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,13 +29,13 @@ def outsider(reference: str, root: Path, folder: Path, trusted: Collection[str])
         return None
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    top = module_name.partition(".")[0]
     try:
-        spec = importlib.util.find_spec(top)
+        spec = _spec(module_name)
     except (ImportError, ValueError):
         return None  # loading says what is wrong with it
     if spec is None:
         return None
+    top = spec.name
     held = [spec.origin] if spec.has_location and spec.origin else list(spec.submodule_search_locations or ())
     if held and all(_is_below(Path(place), root) for place in held):
         return _borrowed(reference)
@@ -42,6 +43,17 @@ def outsider(reference: str, root: Path, folder: Path, trusted: Collection[str])
         f"{reference} is not of this project: {top} lies outside of the rootdir, and a case file is held to "
         f"the project's own modules. Import it in one of them, or set agenteval_trusted_modules = {top}"
     )
+
+
+def _spec(module_name: str) -> ModuleSpec | None:
+    """Return the first part of a dotted name that holds code: folders without any may lie in many places."""
+    parts = module_name.split(".")
+    spec = None
+    for end in range(1, len(parts) + 1):
+        spec = importlib.util.find_spec(".".join(parts[:end]))
+        if spec is None or spec.origin is not None:
+            break
+    return spec
 
 
 def _is_below(place: Path, root: Path) -> bool:
