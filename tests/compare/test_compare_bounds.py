@@ -10,6 +10,7 @@ import pytest
 
 from pytest_agenteval.compare import compare, parse_options, render
 from pytest_agenteval.compare import tables as comparing
+from pytest_agenteval.compare.values import canonical
 from pytest_agenteval.table import Table
 
 SELF: list = []
@@ -61,6 +62,29 @@ def test_hostile_values(kind, value):
     expected = Table.from_rows(["k", "v"], [(1, None), (2, None)], ["INTEGER", kind])
     found = checked(expected, Table.from_rows(["k", "v"], [(1, value), (2, None)]))
     assert not found.matched
+
+
+def nested(leaf, levels):
+    for _ in range(levels):
+        leaf = {"a": [leaf]}
+    return leaf
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("kind", ["JSON", "VARCHAR", "STRUCT(a INTEGER)", "INTEGER[]", None])
+@pytest.mark.parametrize("form", [json.dumps, lambda value: value], ids=["text", "object"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda leaf: nested(leaf, 29), lambda leaf: nested(leaf, 31), lambda leaf: nested(leaf, 150),
+     lambda leaf: [[*range(500)], [*range(500)], leaf]],
+    ids=["60 levels", "62 levels", "300 levels", "more values"],
+)  # fmt: skip
+def test_what_is_too_deep_or_too_large_equals_only_itself(kind, form, make, monkeypatch):
+    """A value that is not looked at part by part is looked at whole: never equal to another one."""
+    monkeypatch.setattr(canonical, "MOST_NODES", 1_000)
+    expected = Table.from_rows(["k", "v"], [(1, form(make(1)))], ["INTEGER", kind])
+    assert compare(expected, Table.from_rows(["k", "v"], [(1, form(make(1)))])).matched
+    assert not compare(expected, Table.from_rows(["k", "v"], [(1, form(make(2)))])).matched
 
 
 @pytest.mark.usefixtures("path")

@@ -6,28 +6,66 @@ import json
 import math
 import unicodedata
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any
 
 from pytest_agenteval.compare.values.numbers import LONGEST, Number, shortest
 
 DEEPEST = 60
 MOST_NODES = 600_000
+MOST_REPEATS = 100_000
 
 
 def too_large(value: Any) -> bool:
-    """Return whether a nested value holds more than can be looked at (one that holds itself never ends)."""
-    stack, seen = [value], 0
+    """Return whether a nested value holds more, or holds it deeper, than is looked at value by value
+    (one that holds itself never ends).
+    """
+    stack, seen = [(value, 0)], 0
+    while stack:
+        item, depth = stack.pop()
+        if not isinstance(item, (dict, list, tuple)):
+            continue
+        seen += len(item)
+        if seen > MOST_NODES or depth >= DEEPEST:
+            return True
+        stack += [(part, depth + 1) for part in (item.values() if isinstance(item, dict) else item)]
+    return False
+
+
+def fingerprint(value: Any) -> str:
+    """Return a short text that is the same for nested values that are equal, however large or deep.
+
+    A value that holds parts of itself again and again is like no other one: it cannot be looked at whole.
+    """
+    digest, stack, met, steps = blake2b(digest_size=16), [value], set[int](), 0
+    repeats = False
     while stack:
         item = stack.pop()
+        steps += 1
+        if not isinstance(item, (dict, list, tuple)):
+            shown = str(item) if type(item) is int else _leaf(item)
+            digest.update(
+                f"{'text' if isinstance(item, str) else ''}:{len(shown)}:{shown}".encode(
+                    "utf-8", "surrogatepass"
+                )
+            )
+            continue
+        repeats = repeats or id(item) in met
+        met.add(id(item))
+        if repeats and steps > MOST_REPEATS:
+            return f"{id(value):x}"
         if isinstance(item, dict):
-            stack += item.values()
-            seen += len(item)
-        elif isinstance(item, (list, tuple)):
-            stack += item
-            seen += len(item)
-        if seen > MOST_NODES:
-            return True
-    return False
+            digest.update(b"{%d" % len(item))
+            for key, part in sorted(item.items(), key=lambda pair: token(pair[0]), reverse=True):
+                stack += [part, token(key)]
+        else:
+            digest.update(b"[%d" % len(item))
+            stack += reversed(item)
+    return digest.hexdigest()
+
+
+def _leaf(value: Any) -> str:
+    return plain_form(value) if isinstance(value, (int, float, Decimal)) else token(value)
 
 
 def token(value: Any, depth: int = 0) -> str:
@@ -87,13 +125,16 @@ def plain_form(value: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text, numbers exact; ``...`` (Ellipsis) where it is none."""
+    """Return the value of a JSON text, numbers exact; ``...`` (Ellipsis) where it is none, or one of more
+    than is looked at: that is compared as the text it is.
+    """
     if len(text) > 10_000_000:
         return ...
     try:
-        return json.loads(text, parse_float=_json_float, parse_int=_json_int)
+        found = json.loads(text, parse_float=_json_float, parse_int=_json_int)
     except (ValueError, RecursionError):
         return ...
+    return ... if too_large(found) else found
 
 
 def _json_float(text: str) -> Number:

@@ -19,8 +19,8 @@ from typing import Any
 from pytest_agenteval.compare.options import ColumnOptions
 from pytest_agenteval.compare.values.canonical import (
     DEEPEST,
-    MOST_NODES,
     clean_text,
+    fingerprint,
     parse_json,
     plain_form,
     token,
@@ -102,7 +102,7 @@ def read_cell(value: Any, reading: ColumnReading) -> Cell:
         if (reading.kind.numeric or reading.null_as_empty) and not value.strip():
             return _null(reading)
     elif isinstance(value, (list, tuple, dict)) and too_large(value):
-        return Unreadable(f"a {type(value).__name__} of over {MOST_NODES:,} values"), ()
+        return Unreadable(f"a {type(value).__name__} too large to look at: {fingerprint(value)}"), ()
     return _READERS.get(kind, _read_any)(value, reading, 0)
 
 
