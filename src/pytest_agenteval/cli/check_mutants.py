@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_agenteval.config.location import ProjectLocation, conftest_speaks
+from pytest_agenteval.cli.check_references import only_pytest_opens
+from pytest_agenteval.config.location import ProjectLocation, open_databases
 from pytest_agenteval.errors import DatabaseError, Problem
 from pytest_agenteval.reports.findings import row_lines
 from pytest_agenteval.support.files import shown_path
-from pytest_agenteval.support.processes import temp_prefix
 from pytest_agenteval.support.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -28,28 +26,10 @@ SHOWN = 5
 
 def run_mutants(place: ProjectLocation, findings: CheckFindings, arguments: argparse.Namespace) -> None:
     """Look for mistakes in each reference that its data do not notice; what is found goes to ``findings``."""
-    from pytest_agenteval.databases import Databases
-
-    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     cases = [case for case in findings.cases if case.statements and not case.skip]
-    if not sources and not unusable and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
-        findings.notes.append(
-            "mutants were not tried: the fixture agenteval_databases defines the databases, "
-            "and only pytest can call it"
-        )
+    if only_pytest_opens(place, cases, findings, "mutants were not tried"):
         return
-    with (
-        tempfile.TemporaryDirectory(prefix=temp_prefix()) as folder,
-        Databases(
-            sources,
-            unusable=unusable,
-            folder=Path(folder),
-            root=place.root,
-            timeout=place.settings.sql_timeout,
-            max_rows=place.settings.sql_max_rows,
-            snapshot_limit=place.settings.snapshot_limit,
-        ) as databases,
-    ):
+    with open_databases(place) as databases:
         _Mutants(place, findings, databases, verbose=arguments.verbose).run(cases)
 
 

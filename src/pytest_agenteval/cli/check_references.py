@@ -22,18 +22,27 @@ if TYPE_CHECKING:
     from pytest_agenteval.table import Table
 
 
+def only_pytest_opens(
+    place: ProjectLocation, cases: Sequence[Case], findings: CheckFindings, undone: str
+) -> bool:
+    """Note what is left undone where a fixture alone defines the databases, and return whether it is so."""
+    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
+    fixture = conftest_speaks(place.root, r"\bagenteval_databases\b")
+    if sources or unusable or not cases or not fixture:
+        return False
+    findings.notes.append(
+        f"{undone}: the fixture agenteval_databases defines the databases, and only pytest can call it"
+    )
+    return True
+
+
 def run_references(place: ProjectLocation, findings: CheckFindings, arguments: argparse.Namespace) -> None:
     """Run the references of all good cases, adding what is wrong to ``findings``."""
     from pytest_agenteval.authoring.lints.with_references import lint_references
 
-    sources, unusable = place.project.usable_urls(dict(place.settings.databases))
     # what is never run is not held against the suite: import writes a reference that fails with `skip`
     cases = [case for case in findings.cases if case.statements and not case.skip]
-    if not sources and not unusable and cases and conftest_speaks(place.root, r"\bagenteval_databases\b"):
-        findings.notes.append(
-            "references were not run: the fixture agenteval_databases defines the databases, "
-            "and only pytest can call it"
-        )
+    if only_pytest_opens(place, cases, findings, "references were not run"):
         return
     wanted = wanted_codes(place, arguments)
     with open_databases(place) as databases:

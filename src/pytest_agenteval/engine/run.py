@@ -108,7 +108,7 @@ class Run:
         if target is None:
             hint = self.context.unread(case.path) + self.files.why(case.path)
             raise AgentFailed(NO_AGENT.format(fixture=settings.fixture) + hint)
-        if case.agent is not None and target == f"python:{case.agent}":
+        if case.agent is not None and settings.source("target") != "command line":
             self.context.require_ours(case.agent)
         with self.resources.lock:
             if target not in self._agents:

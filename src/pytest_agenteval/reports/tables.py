@@ -33,11 +33,14 @@ STYLE = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column: numbers stand right; ``flexible`` ones shrink first when there is no room."""
+    """A column: numbers stand right; ``flexible`` ones shrink first when there is no room, and what
+    ``names`` something loses its middle then, since names that begin alike differ at their ends.
+    """
 
     name: str
     right: bool = False
     flexible: bool = False
+    names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def results_sheet(
     ``why``: messages with what the comparison found, where there is room for them.
     """
     columns = (
-        TableColumn("Test", flexible=True),
+        TableColumn("Test", flexible=True, names=True),
         TableColumn("Model", flexible=True),
         TableColumn("Status"),
         TableColumn("Message", flexible=True),
@@ -200,7 +203,10 @@ def matrix_sheet(
         rows.append([name, *(cell_text(case) for case in own)])
         passed = all(case is None or case.verdict == "passed" for case in own)
         styles.append("green" if passed else "")
-    columns = [TableColumn("Test", flexible=True), *(TableColumn(model, flexible=True) for model in models)]
+    columns = [
+        TableColumn("Test", flexible=True, names=True),
+        *(TableColumn(model, flexible=True) for model in models),
+    ]
     return ReportTable("Pass / Fail by Test and Model", columns, rows, styles)
 
 

@@ -294,7 +294,7 @@ def layout(sheet: ReportTable, width: int) -> Iterator[StyledLine]:
 
 def _row(cells: Sequence[str], sheet: ReportTable, widths: Sequence[int]) -> str:
     parts = (
-        pad((fit_name if column.name == "Test" else fit)(cell, size), size, column.right)
+        pad((fit_name if column.names else fit)(cell, size), size, column.right)
         for cell, size, column in zip(cells, widths, sheet.columns, strict=True)
     )
     return "  ".join(parts).rstrip()

@@ -21,7 +21,7 @@ def outsider(reference: str, root: Path, folder: Path, trusted: Collection[str])
     """Return why a case file may not name ``pkg.mod:name``, or ``None`` where it may.
 
     A case file may name what lies below ``root``, in no installation, and modules that ``trusted``
-    lists with what they hold. Nothing of the project is imported for it; ``folder`` is first on
+    lists with what they hold. What is outside is never imported for it; ``folder`` is first on
     ``sys.path``, as when the object is loaded.
     """
     module_name = reference.partition(":")[0]

@@ -45,9 +45,9 @@ class ProgramGuard:
     def close(self) -> None:
         """End the shell, and what is left of the programs."""
         with self._lock:
-            self._shell = None
-        if self._ends is not None:
-            self._ends()
+            ends, self._ends, self._shell = self._ends, None, None
+        if ends is not None:
+            ends()
 
     def _tell(self, sign: bytes, group: int) -> None:
         with self._lock, contextlib.suppress(OSError):  # no shell here, or it was killed
