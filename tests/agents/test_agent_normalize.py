@@ -341,3 +341,22 @@ def test_a_bad_answer_in_json_says_what_is_wrong(form, text):
     with pytest.raises(AgentFailed) as caught:
         answer_from_mapping(form, "command x")
     assert text in str(caught.value)
+
+
+def test_what_holds_itself_or_lies_too_deep_is_dots_that_tell_values_apart():
+    """Dots stand for what is not followed; two of them are equal only where what they stand for is."""
+
+    def nested(leaf, levels):
+        for _ in range(levels):
+            leaf = {"a": [leaf]}
+        return leaf
+
+    itself: list = []
+    itself += [itself, itself]
+    assert str(plain_tree({"a": itself})).count("...") == 16
+    for levels in (29, 31, 90):
+        assert plain_tree(nested(1, levels)) == plain_tree(nested(1, levels))
+        assert plain_tree(nested(1, levels)) != plain_tree(nested(2, levels))
+    endless = nested(1, 3000)
+    assert plain_tree(endless) == plain_tree(endless)
+    assert plain_tree(endless) != plain_tree(nested(1, 3000))  # cannot be looked at: never taken for equal

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import enum
 import fractions
+import itertools
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any
 
 from pytest_agenteval.table import (
@@ -22,6 +26,12 @@ from pytest_agenteval.table import (
 
 DEEPEST = 60
 """Levels of lists and maps that are followed; what lies deeper is shown as dots."""
+
+MOST_VALUES = 50_000_000
+"""Values that one value may hold; more come from one that holds the same parts again and again."""
+
+SHALLOW = 4
+"""Levels in which a container is not looked for among those it lies in: nearly all data end there."""
 
 NULL_WORDS = frozenset({"null", "none", "nan", "n/a", "na", "nil", "<na>", "nat", "(null)", "undefined"})
 
@@ -90,24 +100,60 @@ def safe_str(value: Any) -> str:
         return f"<{type(value).__name__}: its text could not be made: {type(error).__name__}>"
 
 
-def plain_tree(value: Any, depth: int = 0) -> Any:
+def plain_tree(value: Any) -> Any:
     """Return ``value`` in Python's own types, all it holds as well: what :func:`plain` gives at each level.
 
-    Dicts, lists, tuples and sets keep their shape (as dict and list), text is valid Unicode. Never raises,
-    ends on cycles.
+    Dicts, lists, tuples and sets keep their shape (as dict and list), text is valid Unicode. What holds
+    itself, lies deeper than ``DEEPEST`` or is more than ``MOST_VALUES`` is dots, which differ where what
+    they stand for differs or cannot be looked at. Never raises, always ends.
     """
-    kind = type(value)
-    if value is None or kind in (int, bool, float):
+    if value is None or type(value) in (int, bool, float):
         return value
-    if kind is str:
-        return value if value.isascii() else clean_text(value)
-    if depth >= DEEPEST:
-        return "..."
-    if kind is dict:
-        return {_key(key): plain_tree(item, depth + 1) for key, item in list(value.items())}
-    if kind in (list, tuple):
-        return [plain_tree(item, depth + 1) for item in value]
-    return value if kind in _PLAIN else plain_tree(plain(value), depth + 1)
+    return _Tree().of(value, 0)
+
+
+class _Tree:
+    """One walk through a value: the containers it is in, and how much it may still hold."""
+
+    def __init__(self) -> None:
+        self.within: set[int] = set()
+        self.left = MOST_VALUES
+
+    def of(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if value is None or kind in (int, bool, float):
+            return value
+        if kind is str:
+            return value if value.isascii() else clean_text(value)
+        if kind not in (dict, list, tuple):
+            return value if kind in _PLAIN or depth > 2 * DEEPEST else self.of(plain(value), depth + 1)
+        self.left -= len(value)
+        if depth >= DEEPEST or self.left < 0 or id(value) in self.within:
+            return _dots(value)
+        if depth < SHALLOW:  # what holds itself comes again deeper
+            return self._parts(value, depth + 1)
+        self.within.add(id(value))
+        try:
+            return self._parts(value, depth + 1)
+        finally:
+            self.within.remove(id(value))
+
+    def _parts(self, value: Any, depth: int) -> Any:
+        of = self.of
+        if type(value) is dict:
+            return {_key(key): of(item, depth) for key, item in list(value.items())}
+        return [of(item, depth) for item in value]
+
+
+def _dots(value: Any) -> str:
+    """Return dots for a container that is not followed, the same for the same JSON; else like no other."""
+    parts: list[str] = []
+    with contextlib.suppress(Exception):  # it holds itself, is deeper than Python goes, or has odd keys
+        text = json.JSONEncoder(sort_keys=True, default=safe_str).iterencode(value)
+        parts = list(itertools.islice(text, 10_001))
+    if not 0 < len(parts) <= 10_000:
+        return f"... {id(value):x}"
+    return f"... {blake2b(''.join(parts).encode(), digest_size=6).hexdigest()}"
 
 
 def _key(key: Any) -> Any:
